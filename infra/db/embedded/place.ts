@@ -1,0 +1,95 @@
+import { createHash, randomUUID } from "node:crypto";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import { type Account, postgresAccount, runsAsRoot } from "./account.ts";
+import { binariesAt, type PostgresBinaries, program } from "./binaries.ts";
+
+/** Where things go that another account must reach when the clone itself is private. */
+export const SHARED_FOLDER = "/var/lib/nodus";
+
+/** True when `account` may pass through every folder above `file` and read (and, for programs, run) it. */
+export function canReach(file: string, account: Account): boolean {
+  let folder = path.resolve(file);
+  if (existsSync(folder) && !permits(folder, account, statSync(folder).isDirectory() ? 1 : 4)) return false;
+  while (folder !== path.dirname(folder)) {
+    folder = path.dirname(folder);
+    if (existsSync(folder) && !permits(folder, account, 1)) return false;
+  }
+  return true;
+}
+
+function permits(file: string, account: Account, bits: number): boolean {
+  const { mode, uid, gid } = statSync(file);
+  const shift = uid === account.uid ? 6 : gid === account.gid ? 3 : 0;
+  return ((mode >> shift) & bits) === bits;
+}
+
+/**
+ * A copy of a folder below `SHARED_FOLDER` that every account can read, made once per name. The name must change when
+ * the content does, so it carries a version or a hash.
+ */
+export function sharedCopy(from: string, name: string): string {
+  const to = path.join(SHARED_FOLDER, name);
+  if (existsSync(to)) return to;
+  mkdirSync(SHARED_FOLDER, { recursive: true, mode: 0o755 });
+  const unfinished = `${to}.${randomUUID()}`;
+  cpSync(from, unfinished, { recursive: true, verbatimSymlinks: true });
+  openToAll(unfinished);
+  try {
+    renameSync(unfinished, to);
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true });
+    if (!existsSync(to)) throw error; // else another process finished the same copy first
+  }
+  return to;
+}
+
+function openToAll(file: string): void {
+  const stat = lstatSync(file);
+  if (stat.isSymbolicLink()) return;
+  chmodSync(file, stat.isDirectory() || stat.mode & 0o100 ? 0o755 : 0o644);
+  if (stat.isDirectory()) for (const name of readdirSync(file)) openToAll(path.join(file, name));
+}
+
+/** The binaries where `account` can run them: as installed, or a shared copy. */
+export function reachableBinaries(binaries: PostgresBinaries, account: Account | null): PostgresBinaries {
+  if (!account || canReach(program(binaries, "postgres"), account)) return binaries;
+  return binariesAt(binaries, sharedCopy(binaries.root, `postgres-${binaries.version}`));
+}
+
+/**
+ * The folder for PostgreSQL's things of a platform. Normally `<dataDir>/postgres`. When root starts the platform and
+ * the data folder is private, it is below `SHARED_FOLDER`, and `<dataDir>/postgres.location` says where, so a data
+ * folder that is moved still finds its database.
+ */
+export function postgresFolder(dataDir: string): string {
+  mkdirSync(dataDir, { recursive: true, mode: 0o711 });
+  const home = path.join(realpathSync(dataDir), "postgres");
+  const signpost = `${home}.location`;
+  if (existsSync(signpost)) return readFileSync(signpost, "utf8").trim();
+  const account = postgresAccount(clusterOf(home));
+  if (!runsAsRoot() || existsSync(home) || !account || canReach(path.dirname(home), account)) return home;
+  const hash = createHash("sha256").update(home).digest("hex").slice(0, 12);
+  const elsewhere = path.join(SHARED_FOLDER, hash, "postgres");
+  mkdirSync(path.dirname(elsewhere), { recursive: true, mode: 0o755 });
+  writeFileSync(signpost, `${elsewhere}\n`);
+  return elsewhere;
+}
+
+/** PostgreSQL's own data folder within its place. */
+export function clusterOf(folder: string): string {
+  return path.join(folder, "cluster");
+}
