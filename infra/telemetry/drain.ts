@@ -1,0 +1,92 @@
+import type { Logger } from "./logger.ts";
+
+/** One thing to close on the way down. */
+export interface Closer {
+  readonly name: string;
+  /** What it may take; afterwards the next one is closed all the same. */
+  readonly timeoutMs: number;
+  close(): Promise<void>;
+}
+
+/** Closes a process's parts in the reverse order of their opening, once. */
+export class Drain {
+  readonly #closers: Closer[] = [];
+  readonly #logger: Logger;
+  #closing: Promise<boolean> | null = null;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** Registers what was just opened. */
+  onClose(name: string, close: () => Promise<void> | void, timeoutMs = 10_000): void {
+    this.#closers.push({ name, timeoutMs, close: async () => close() });
+  }
+
+  /** True from the moment that closing begins. */
+  get closing(): boolean {
+    return this.#closing !== null;
+  }
+
+  /** Closes everything; false when a part failed or took too long. Further calls wait for the first. */
+  close(): Promise<boolean> {
+    this.#closing ??= this.#closeAll();
+    return this.#closing;
+  }
+
+  async #closeAll(): Promise<boolean> {
+    let clean = true;
+    for (let closer = this.#closers.pop(); closer; closer = this.#closers.pop()) {
+      const fault = await closeInTime(closer);
+      if (fault === null) continue;
+      clean = false;
+      this.#logger.error({ part: closer.name, err: fault }, "a part did not close");
+    }
+    return clean;
+  }
+}
+
+async function closeInTime(closer: Closer): Promise<Error | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Error>((resolve) => {
+    timer = setTimeout(() => resolve(new Error(`not closed within ${closer.timeoutMs} ms`)), closer.timeoutMs);
+  });
+  const closed = closer.close().then(
+    () => null,
+    (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
+  );
+  const outcome = await Promise.race([closed, late]);
+  clearTimeout(timer);
+  return outcome;
+}
+
+/** The part of `process` that signals need; tests give another. */
+export interface SignalSource {
+  on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
+  exit(code: number): void;
+}
+
+const EXIT_CODE = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/**
+ * The first SIGTERM or SIGINT closes everything and exits 0 (1 when a part did not close, or when it all takes longer
+ * than `limitMs`); a second one exits at once.
+ */
+export function drainOnSignals(drain: Drain, logger: Logger, limitMs: number, source: SignalSource = process): void {
+  let seen = false;
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (seen) {
+      source.exit(EXIT_CODE[signal as keyof typeof EXIT_CODE] ?? 1);
+      return;
+    }
+    seen = true;
+    logger.info({ signal }, "stopping; a second signal exits at once");
+    setTimeout(() => {
+      logger.error({ limitMs }, "stopping took too long");
+      source.exit(1);
+    }, limitMs).unref();
+    void drain.close().then((clean) => source.exit(clean ? 0 : 1));
+  };
+  source.on("SIGTERM", onSignal);
+  source.on("SIGINT", onSignal);
+}

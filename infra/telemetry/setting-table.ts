@@ -1,0 +1,269 @@
+import { LIMITS } from "../kernel/limits.ts";
+import { LOG_LEVELS } from "./logger.ts";
+import {
+  accelerators,
+  apiKey,
+  dollars,
+  hostOrBlock,
+  key256,
+  listOf,
+  oneOf,
+  origin,
+  type Parse,
+  percentAsBasisPoints,
+  url,
+  urlOf,
+  wholeNumber,
+  word,
+  yesOrNo,
+} from "./setting-parsers.ts";
+
+/** One environment variable: what it is called, means, and is when nobody sets it. */
+export interface Setting<T> {
+  readonly variable: string;
+  /** The text that holds when the variable is unset or empty; null: the setting is then null. */
+  readonly fallback: string | null;
+  /** What the table of settings says in place of a default, where the default depends on something. */
+  readonly otherwise?: string;
+  readonly description: string;
+  /** Its value is never printed. */
+  readonly secret: boolean;
+  readonly parse: Parse<T>;
+}
+
+export const SUBGRAPHS = ["compute", "sandboxes", "rl", "pools", "data"] as const;
+export type SubgraphName = (typeof SUBGRAPHS)[number];
+
+/** What a process can be; `all` is every one of them in one process. */
+export const ROLES = ["all", "gateway", "worker", "intake", "host-agent", ...SUBGRAPHS] as const;
+export type Role = (typeof ROLES)[number];
+
+/** How a workload reaches the network when its own policy does not say. */
+export const WORKLOAD_NETWORKS = ["deny", "allowlist", "open"] as const;
+
+/** Always has a value. */
+function given<T>(variable: string, fallback: string, description: string, parse: Parse<T>): Setting<T> {
+  return { variable, fallback, description, secret: false, parse };
+}
+
+/** Null unless somebody sets it. */
+function optional<T>(variable: string, otherwise: string, description: string, parse: Parse<T>): Setting<T | null> {
+  return { variable, fallback: null, otherwise, description, secret: false, parse };
+}
+
+function secret<T>(variable: string, otherwise: string, description: string, parse: Parse<T>): Setting<T | null> {
+  return { variable, fallback: null, otherwise, description, secret: true, parse };
+}
+
+const text = word(/^[^\s]+$/, "a text without spaces");
+const httpUrl = url(["http", "https"]);
+const mebibytes = wholeNumber(1, 4096);
+
+/** Every setting of the platform. The README's table is printed from here. */
+export const SETTINGS = {
+  port: given("PORT", "4000", "Port of the HTTP server; 0 takes any free one.", wholeNumber(0, 65_535)),
+  host: given("HOST", "127.0.0.1", "Address that the HTTP server listens on; `0.0.0.0` for every network.", text),
+  publicUrl: optional(
+    "NODUS_PUBLIC_URL",
+    "the bound address",
+    "Origin under which clients reach the platform; links in answers start with it.",
+    httpUrl,
+  ),
+  dataDir: given(
+    "NODUS_DATA_DIR",
+    ".nodus",
+    "Folder for everything that the embedded parts keep.",
+    word(/./, "a path"),
+  ),
+  bootstrapKey: secret(
+    "NODUS_BOOTSTRAP_KEY",
+    "made at first start",
+    "API key of the first administrator, used when the first team is created.",
+    apiKey,
+  ),
+  databaseUrl: secret(
+    "DATABASE_URL",
+    "embedded PostgreSQL",
+    "PostgreSQL 15 or newer to use in place of the embedded one.",
+    url(["postgres", "postgresql"]),
+  ),
+  databasePoolSize: given(
+    "NODUS_DATABASE_POOL",
+    "20",
+    "Most database connections of one process for commands and reads.",
+    wholeNumber(2, 500),
+  ),
+  redisUrl: secret(
+    "REDIS_URL",
+    "PostgreSQL does it",
+    "Redis for job queues, wake-ups and rate limits.",
+    url(["redis", "rediss"]),
+  ),
+  s3Endpoint: optional(
+    "S3_ENDPOINT",
+    "files in the data folder",
+    "S3-compatible store for objects; the next four belong to it.",
+    httpUrl,
+  ),
+  s3Bucket: optional(
+    "S3_BUCKET",
+    "",
+    "Bucket that holds every object.",
+    word(/^[a-z0-9][a-z0-9.-]{1,62}$/, "a bucket's name"),
+  ),
+  s3Region: given(
+    "S3_REGION",
+    "us-east-1",
+    "Region that requests are signed for.",
+    word(/^[a-z0-9-]{1,32}$/, "a region such as us-east-1"),
+  ),
+  s3AccessKeyId: secret("S3_ACCESS_KEY_ID", "", "Name of the key that signs requests.", text),
+  s3SecretAccessKey: secret("S3_SECRET_ACCESS_KEY", "", "The key that signs requests.", text),
+  roles: given(
+    "NODUS_ROLES",
+    "all",
+    `What this process does, as a list: ${ROLES.join(", ")}. Anything but \`all\` needs DATABASE_URL.`,
+    listOf(oneOf(ROLES)),
+  ),
+  subgraphUrls: given(
+    "NODUS_SUBGRAPH_URLS",
+    "",
+    "Where a gateway finds subgraphs that run elsewhere, as `name=URL` pairs.",
+    listOf(urlOf(SUBGRAPHS)),
+  ),
+  intakeUrl: optional("NODUS_INTAKE_URL", "this process", "Base URL at which host agents reach intake.", httpUrl),
+  localAccelerators: given(
+    "NODUS_LOCAL_ACCELERATORS",
+    "",
+    "Simulated accelerators of this machine for development, such as `H100:2`; offers and events say that they are simulated.",
+    listOf(accelerators),
+  ),
+  cpuFallback: optional(
+    "NODUS_CPU_FALLBACK",
+    "1 with the embedded database",
+    "Lets a workload that names no GPU run on the CPU although its class is accelerator.",
+    yesOrNo,
+  ),
+  workloadNetwork: given(
+    "NODUS_WORKLOAD_NETWORK",
+    "open",
+    "Network of a workload whose policy names none: deny, allowlist or open (never to private addresses).",
+    oneOf(WORKLOAD_NETWORKS),
+  ),
+  allowPrivateHosts: given(
+    "NODUS_ALLOW_PRIVATE_HOSTS",
+    "",
+    "Hosts, addresses or blocks that imports, connections, webhooks and guests may reach although private.",
+    listOf(hostOrBlock),
+  ),
+  allowUnisolated: given(
+    "NODUS_ALLOW_UNISOLATED",
+    "0",
+    "Runs workloads as plain processes where isolation is not available. Only for code that you trust.",
+    yesOrNo,
+  ),
+  region: given(
+    "NODUS_REGION",
+    "local",
+    "Region that this machine's capacity is offered in.",
+    word(/^[a-z0-9][a-z0-9-]{0,62}$/, "lower-case letters, digits and dashes"),
+  ),
+  masterKey: secret(
+    "NODUS_MASTER_KEY",
+    "a key file in the data folder",
+    "Key that stored secrets are encrypted with: 32 bytes in base64 or hexadecimal. Needed on every process when they run on several machines.",
+    key256,
+  ),
+  localRateMicrosPerHour: given(
+    "NODUS_LOCAL_USD_PER_HOUR",
+    "0.10",
+    "Price of the whole local machine for an hour, in US dollars.",
+    dollars,
+  ),
+  platformFeeBasisPoints: given(
+    "NODUS_PLATFORM_FEE_PERCENT",
+    "10",
+    "Platform's share on top of a supplier's price.",
+    percentAsBasisPoints,
+  ),
+  firstWindowSeconds: given(
+    "NODUS_FIRST_WINDOW_SECONDS",
+    String(LIMITS.firstWindowMs / 1000),
+    "Run time that must be funded before a placement starts.",
+    wholeNumber(1, 86_400),
+  ),
+  newTeamCreditMicros: given("NODUS_NEW_TEAM_CREDIT_USD", "100", "Credit of a new team, in US dollars.", dollars),
+  firstTeamHasPaymentMethod: given(
+    "NODUS_FIRST_TEAM_PAYMENT_METHOD",
+    "1",
+    "The first team counts as having a payment method.",
+    yesOrNo,
+  ),
+  logCaptureMib: given(
+    "NODUS_LOG_CAPTURE_MIB",
+    String(LIMITS.logCaptureBytes / 1024 / 1024),
+    "Live log kept per run, in MiB.",
+    mebibytes,
+  ),
+  logCommittedMib: given(
+    "NODUS_LOG_COMMITTED_MIB",
+    String(LIMITS.logCommittedBytes / 1024 / 1024),
+    "Log committed when a run ends, in MiB; a marker follows the last byte.",
+    mebibytes,
+  ),
+  requestsPerKeyPerSecond: given(
+    "NODUS_REQUESTS_PER_KEY_PER_SECOND",
+    String(LIMITS.requestsPerKeyPerSecond),
+    "Requests that one API key may make in a second.",
+    wholeNumber(1, 1_000_000),
+  ),
+  workerConcurrency: given(
+    "NODUS_WORKER_CONCURRENCY",
+    "16",
+    "Jobs of one kind that a worker process runs at once.",
+    wholeNumber(1, 1_000),
+  ),
+  corsOrigins: given(
+    "NODUS_CORS_ORIGINS",
+    "",
+    "Browser origins that may call the API, as a list; `*` for all.",
+    listOf(origin),
+  ),
+  graphiql: optional(
+    "NODUS_GRAPHIQL",
+    "1 unless NODE_ENV is production",
+    "Serves GraphiQL at /graphql to browsers.",
+    yesOrNo,
+  ),
+  introspection: optional(
+    "NODUS_INTROSPECTION",
+    "1 unless NODE_ENV is production",
+    "Answers introspection queries.",
+    yesOrNo,
+  ),
+  production: given(
+    "NODE_ENV",
+    "development",
+    "`production` turns developers' comforts off by default.",
+    (value: string) => value === "production",
+  ),
+  logLevel: given(
+    "NODUS_LOG_LEVEL",
+    "info",
+    `Least level that is logged: ${LOG_LEVELS.join(", ")}.`,
+    oneOf(LOG_LEVELS),
+  ),
+  drainSeconds: given(
+    "NODUS_DRAIN_SECONDS",
+    "25",
+    "Longest time that a stopping process takes to finish what it began.",
+    wholeNumber(1, 3_600),
+  ),
+  clientBaseUrl: optional(
+    "NODUS_BASE_URL",
+    "http://127.0.0.1:4000",
+    "Platform that the user commands (`submit`, `logs`, `ls`, `cancel`) talk to.",
+    httpUrl,
+  ),
+  clientApiKey: secret("NODUS_API_KEY", "", "API key of the user commands.", apiKey),
+} as const;
