@@ -1,0 +1,138 @@
+import "reflect-metadata";
+import { MikroORM, type SqlEntityManager } from "@mikro-orm/postgresql";
+import { CompiledQuery } from "kysely";
+import { instance, selectList, tableOf } from "./columns.ts";
+import { PreparingClient } from "./preparing-client.ts";
+
+/** An entity class. */
+export type EntityClass<T extends object = object> = abstract new () => T;
+
+/** Whoever can run a statement: the database itself (one autocommit statement) or a command's transaction. */
+export interface Queryer {
+  /** Bound SQL. timestamptz arrives as Date, int8 as bigint, jsonb parsed. */
+  sql<R = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<R[]>;
+  /** Instances of an entity: `rows(Workload, "where t.tenant_id = $1 order by t.id", [tenant])`. */
+  rows<T extends object>(type: EntityClass<T>, tail: string, values?: readonly unknown[]): Promise<T[]>;
+  /** The first of `rows`, or null. */
+  row<T extends object>(type: EntityClass<T>, tail: string, values?: readonly unknown[]): Promise<T | null>;
+}
+
+/** One command's transaction. Never use another connection inside it. */
+export interface Tx extends Queryer {
+  /** The unit of work, for rare and wide changes; it sees what `sql` wrote. */
+  readonly em: SqlEntityManager;
+  /** A topic that is announced after the commit, and only then. */
+  wake(topic: string): void;
+}
+
+export interface DatabaseOptions {
+  url: string;
+  entities: readonly EntityClass[];
+  /** Most connections of this process. */
+  poolSize?: number;
+}
+
+type Announce = (topic: string) => void;
+
+/** The one PostgreSQL of the deployment. */
+export class Database implements Queryer {
+  readonly orm: MikroORM;
+  #announce: Announce = () => {};
+  readonly #reader: Queryer;
+
+  private constructor(orm: MikroORM) {
+    this.orm = orm;
+    this.#reader = queryer((text, values) => execute(orm.em.getKysely(), text, values));
+  }
+
+  static async open(options: DatabaseOptions): Promise<Database> {
+    const orm = await MikroORM.init({
+      clientUrl: options.url,
+      entities: [...options.entities] as never,
+      pool: { min: 0, max: options.poolSize ?? 20 },
+      driverOptions: { Client: PreparingClient, keepAlive: true, application_name: "nodus" },
+      discovery: { warnWhenNoEntities: false },
+      debug: false,
+    });
+    return new Database(orm);
+  }
+
+  /** Where the wake-ups of commands go; set once by the composition root. */
+  announceTo(announce: Announce): void {
+    this.#announce = announce;
+  }
+
+  sql<R>(text: string, values: readonly unknown[] = []): Promise<R[]> {
+    return this.#reader.sql<R>(text, values);
+  }
+
+  rows<T extends object>(type: EntityClass<T>, tail: string, values: readonly unknown[] = []): Promise<T[]> {
+    return this.#reader.rows(type, tail, values);
+  }
+
+  row<T extends object>(type: EntityClass<T>, tail: string, values: readonly unknown[] = []): Promise<T | null> {
+    return this.#reader.row(type, tail, values);
+  }
+
+  /**
+   * One command, one transaction at READ COMMITTED. A deadlock or serialization failure runs the whole command again,
+   * nothing of the first try remains; wake-ups leave after the commit.
+   */
+  async command<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const topics = new Set<string>();
+      try {
+        const answer = await this.orm.em
+          .fork()
+          .transactional((em) => work(transaction(em as SqlEntityManager, topics)));
+        for (const topic of topics) this.#announce(topic);
+        return answer;
+      } catch (error) {
+        if (attempt === COMMAND_ATTEMPTS || !RETRIED_STATES.has(sqlState(error) ?? "")) throw error;
+      }
+    }
+  }
+
+  close(): Promise<void> {
+    return this.orm.close(true);
+  }
+}
+
+const COMMAND_ATTEMPTS = 5;
+/** serialization_failure and deadlock_detected. */
+const RETRIED_STATES = new Set(["40001", "40P01"]);
+
+/** The SQLSTATE of a driver error; null for any other. */
+export function sqlState(error: unknown): string | null {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : null;
+}
+
+interface Executor {
+  executeQuery(query: CompiledQuery): Promise<{ rows: unknown[] }>;
+}
+
+async function execute(executor: Executor, text: string, values: readonly unknown[]): Promise<never[]> {
+  return (await executor.executeQuery(CompiledQuery.raw(text, [...values]))).rows as never[];
+}
+
+function queryer(run: (text: string, values: readonly unknown[]) => Promise<unknown[]>): Queryer {
+  const rows = async <T extends object>(type: EntityClass<T>, tail: string, values: readonly unknown[] = []) => {
+    const found = await run(`select ${selectList(type)} from ${tableOf(type)} t ${tail}`, values);
+    return found.map((row) => instance(type, row as Record<string, unknown>));
+  };
+  return {
+    sql: <R>(text: string, values: readonly unknown[] = []) => run(text, values) as Promise<R[]>,
+    rows,
+    row: async (type, tail, values = []) => (await rows(type, tail, values))[0] ?? null,
+  };
+}
+
+function transaction(em: SqlEntityManager, topics: Set<string>): Tx {
+  const handle = em.getTransactionContext() as unknown as Executor;
+  return {
+    em,
+    wake: (topic) => void topics.add(topic),
+    ...queryer((text, values) => execute(handle, text, values)),
+  };
+}

@@ -1,0 +1,37 @@
+import { Index } from "@mikro-orm/decorators/legacy";
+import type { JobDefinition } from "../queue/define-job.ts";
+import { column, table } from "./attr.ts";
+import type { Tx } from "./database.ts";
+
+/** The topic that wakes the relay. */
+export const OUTBOX_TOPIC = "outbox";
+
+/**
+ * A job that a command wants done, written in the command's own transaction. The relay publishes what is due and deletes
+ * the row once the queue has it; a crash between the two publishes again under the same job id.
+ */
+@table("infra", "outbox")
+@Index({ name: "outbox_due", properties: ["dueAt"] })
+export class OutboxRow {
+  @column.id() id!: string;
+  @column.text() job!: string;
+  @column.document<unknown>() payload!: unknown;
+  /** Business time: not published before. */
+  @column.at() dueAt!: Date;
+  @column.at() createdAt!: Date;
+}
+
+/** Appends a job; the id orders nothing, it only names the row. */
+export async function enqueue<P>(
+  tx: Tx,
+  job: JobDefinition<P>,
+  payload: P,
+  now: Date,
+  dueAt: Date = now,
+): Promise<void> {
+  await tx.sql(
+    "insert into infra.outbox (id, job, payload, due_at, created_at) values (gen_random_uuid()::text, $1, $2, $3, $4)",
+    [job.name, JSON.stringify(payload), dueAt, now],
+  );
+  tx.wake(OUTBOX_TOPIC);
+}

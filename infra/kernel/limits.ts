@@ -1,0 +1,83 @@
+/** Every limit of the platform by name, with its unit last. A refusal names the limit that it enforces. */
+export const LIMITS = {
+  jsonBodyBytes: 2 * 1024 * 1024,
+  idempotencyKeyLength: 256,
+  workloadNameLength: 120,
+  workloadInputs: 8,
+  workloadSecretRefs: 32,
+  workloadEgressHosts: 128,
+  workloadStages: 64,
+  stageCommandArguments: 4096,
+  stageCommandBytes: 128 * 1024,
+  stageOutputs: 64,
+  checkpointPaths: 64,
+  checkpointPathBytes: 512,
+  listPageDefault: 50,
+  listPageMax: 100,
+  eventPage: 100,
+  liveLogPageChunks: 16,
+  logChunkBytes: 64 * 1024,
+  /** Live capture per generation. */
+  logCaptureBytes: 8 * 1024 * 1024,
+  /** Committed log per generation; a marker follows the last byte when it is reached. */
+  logCommittedBytes: 64 * 1024 * 1024,
+  liveLogRetentionHours: 24,
+  rejectedOfferExamples: 50,
+  heartbeatIntervalMs: 5_000,
+  leaseMs: 90_000,
+  /** The host kills this much before a lease or funding ends, so that its end proves the guest gone. */
+  leaseMarginMs: 5_000,
+  bootTimeoutMs: 60_000,
+  bootTokenTtlMs: 600_000,
+  offerQuarantineMs: 120_000,
+  firstWindowMs: 60_000,
+  cancelGraceMs: 5_000,
+  assetBytes: 5 * 1024 * 1024 * 1024,
+  assetQuotaBytes: 50 * 1024 * 1024 * 1024,
+  assetFiles: 10_000,
+  secretValueBytes: 4096,
+  outputBytes: 5 * 1024 * 1024 * 1024,
+  graphqlDepth: 12,
+  graphqlAliases: 30,
+  graphqlCost: 20_000,
+  graphqlBodyBytes: 1024 * 1024,
+  graphqlTokens: 4_000,
+  graphqlRootFields: 20,
+  /** Documents that a gateway keeps parsed and validated. */
+  graphqlDocuments: 2_000,
+  /** How long one request to a subgraph may take; a stream only while it is opened. */
+  subgraphTimeoutMs: 15_000,
+  /** How long a gateway may go on without looking at a key again. */
+  actorCacheMs: 5_000,
+  subscriptionsPerConnection: 200,
+  requestsPerKeyPerSecond: 2_000,
+  /** Names of teams, members and keys, in characters. */
+  displayNameLength: 200,
+  emailLength: 254,
+  /** Live names of a team. */
+  secretsPerTeam: 1_000,
+  /** A retired or replaced version outlives its retirement by this, longer while pinned. */
+  retiredSecretMs: 7 * 24 * 3_600_000,
+  assetNameBytes: 255,
+  /** A path inside an archive. */
+  assetPathBytes: 1_024,
+  assetPathDepth: 64,
+  /** How many times larger than its archive the content may be, beyond the floor. */
+  assetArchiveRatio: 250,
+  assetArchiveRatioFloorBytes: 64 * 1024 * 1024,
+  /** Uploads and imports of a team that may be under way. */
+  assetImportsAtOnce: 2,
+  /** An upload that did not report for this long is dead. */
+  assetUploadSilenceMs: 120_000,
+  assetListMax: 500,
+  /** A deleted asset can be read for this long. */
+  deletedAssetMs: 30 * 24 * 3_600_000,
+  poolNameBytes: 200,
+  poolsPerTeam: 1_000,
+  workspaceSizeGb: 1_024,
+  workspacesPerTeam: 100,
+  rlEventPageDefault: 100,
+  rlEventPageMax: 200,
+  webhookUrlLength: 2_048,
+  webhookSecretBytes: 1_024,
+} as const;

@@ -1,0 +1,28 @@
+import { Account } from "./account/account.entity.ts";
+import { Manifest } from "./checkpoint/manifest.entity.ts";
+import { LedgerEntry } from "./ledger/ledger-entry.entity.ts";
+import { LogChunk } from "./log/log-chunk.entity.ts";
+import { Capacity, Offer } from "./offer/offer.entity.ts";
+import { Output } from "./output/output.entity.ts";
+import { UnitObservation } from "./output/unit-observation.entity.ts";
+import { Attempt, Placement } from "./placement/placement.entity.ts";
+import { Stage } from "./stage/stage.entity.ts";
+import { Workload } from "./workload/workload.entity.ts";
+import { WorkloadEvent } from "./workload/workload-event.entity.ts";
+
+/** Every table of the domain. */
+export const computeEntities = [
+  Account,
+  Attempt,
+  Capacity,
+  LedgerEntry,
+  LogChunk,
+  Manifest,
+  Offer,
+  Output,
+  Placement,
+  Stage,
+  UnitObservation,
+  Workload,
+  WorkloadEvent,
+];

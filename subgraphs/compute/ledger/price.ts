@@ -1,0 +1,35 @@
+import { basisPoints, chargeMicros, fundedMs, type Micros } from "../../../infra/kernel/micros.ts";
+
+/** What running costs: the capacity's rate, and the platform's fee on top of its charge. */
+export interface Price {
+  rateMicrosPerHour: Micros;
+  feeBasisPoints: number;
+}
+
+export interface Charge {
+  computeMicros: Micros;
+  feeMicros: Micros;
+  totalMicros: Micros;
+}
+
+/** The charge for `ms` of running; both parts are rounded down. */
+export function chargeFor(price: Price, ms: number): Charge {
+  const computeMicros = chargeMicros(price.rateMicrosPerHour, ms);
+  const feeMicros = basisPoints(computeMicros, price.feeBasisPoints);
+  return { computeMicros, feeMicros, totalMicros: computeMicros + feeMicros };
+}
+
+/** A charge cut to what was authorised: the fee gives way first, then the capacity's part. */
+export function cappedCharge(charge: Charge, capMicros: Micros): Charge {
+  if (charge.totalMicros <= capMicros) return charge;
+  const computeMicros = charge.computeMicros < capMicros ? charge.computeMicros : capMicros;
+  return { computeMicros, feeMicros: capMicros - computeMicros, totalMicros: capMicros };
+}
+
+/** Longest running time in milliseconds whose charge does not exceed `micros`; null when running is free. */
+export function runMsFor(price: Price, micros: Micros): number | null {
+  if (price.rateMicrosPerHour === 0n) return null;
+  // First guess from the gross rate, then corrected for the two roundings down; the guess is never too long.
+  const gross = price.rateMicrosPerHour + basisPoints(price.rateMicrosPerHour, price.feeBasisPoints) + 1n;
+  return fundedMs(gross, micros);
+}

@@ -1,0 +1,95 @@
+import type { Tx } from "../../../infra/db/database.ts";
+import { newId } from "../../../infra/kernel/ids.ts";
+import { topics } from "../topics.ts";
+import { isTerminal, type WorkloadEventName, type WorkloadState, workloadMachine } from "./workload.machine.ts";
+
+/** Appends an event under the workload's row lock: numbers have no gaps and appear in commit order. */
+export async function appendEvent(
+  tx: Tx,
+  workloadId: string,
+  type: string,
+  payload: Record<string, unknown>,
+  now: Date,
+): Promise<void> {
+  const rows = await tx.sql(
+    `with w as (update compute.workload set event_seq = event_seq + 1, updated_at = $5 where id = $2
+                returning event_seq, tenant_id, status, revision)
+     insert into compute.workload_event (id, tenant_id, workload_id, seq, type, payload, created_at)
+     select $1, w.tenant_id, $2, w.event_seq, $3, jsonb_build_object('status', w.status, 'revision', w.revision) || $4::jsonb, $5
+     from w returning seq`,
+    [newId("event", now), workloadId, type, JSON.stringify(payload), now],
+  );
+  if (rows.length !== 1) throw new Error(`no workload ${workloadId} to append ${type} to`);
+  tx.wake(topics.workload(workloadId));
+}
+
+/** What a change of status brings with it. */
+export interface Transition {
+  event: WorkloadEventName;
+  now: Date;
+  /** Type of the recorded event; `workload.<new state>` unless said. */
+  type?: string;
+  payload?: Record<string, unknown>;
+  /** For the end: why, and a sentence for people. */
+  reason?: string | null;
+  message?: string | null;
+  exitCode?: number | null;
+  signal?: string | null;
+}
+
+/**
+ * Moves a workload along its machine under its row lock and records the event. Returns the new state, or null when the
+ * event is late or repeated and nothing changed.
+ */
+export async function moveWorkload(tx: Tx, workloadId: string, transition: Transition): Promise<WorkloadState | null> {
+  const { event, now } = transition;
+  const [row] = await tx.sql<{ status: WorkloadState }>(
+    "select status from compute.workload where id = $1 for update",
+    [workloadId],
+  );
+  if (!row) throw new Error(`no workload ${workloadId} to ${event}`);
+  const next = workloadMachine.decide(row.status, event);
+  if (next === "ignore" || next === "refuse") return null;
+  const over = isTerminal(next);
+  await tx.sql(
+    `update compute.workload set status = $2, revision = revision + 1, updated_at = $3, waiting_reason = null, waiting_since = null,
+       reason = coalesce($4, reason), message = coalesce($5, message), exit_code = coalesce($6, exit_code), signal = coalesce($7, signal),
+       terminal_at = case when $8 then $3 else terminal_at end
+     where id = $1`,
+    [
+      workloadId,
+      next,
+      now,
+      transition.reason ?? null,
+      transition.message ?? null,
+      transition.exitCode ?? null,
+      transition.signal ?? null,
+      over,
+    ],
+  );
+  await appendEvent(tx, workloadId, transition.type ?? `workload.${next}`, transition.payload ?? {}, now);
+  return next;
+}
+
+/** Records why a workload waits; a repeated reason keeps its first time and records no event. */
+export async function waitFor(
+  tx: Tx,
+  workloadId: string,
+  reason: string,
+  nextTryAt: Date | null,
+  now: Date,
+): Promise<void> {
+  const changed = await tx.sql<{ waiting_since: Date }>(
+    `update compute.workload set waiting_reason = $2, waiting_since = $3, updated_at = $3
+     where id = $1 and waiting_reason is distinct from $2 and status not in ('completed', 'failed', 'cancelled') returning waiting_since`,
+    [workloadId, reason, now],
+  );
+  if (changed.length === 0) return;
+  await appendEvent(
+    tx,
+    workloadId,
+    "workload.waiting",
+    { reason, since: now.toISOString(), next_try_at: nextTryAt?.toISOString() ?? null },
+    now,
+  );
+}
