@@ -1,5 +1,6 @@
 import { getOperationAST } from "graphql";
 import { COMMON, type RefusalKind, Refused } from "../infra/kernel/refusal.ts";
+import { callerOf } from "./caller.ts";
 import type { Envelope, Method } from "./contract.ts";
 import type { Compilation, Handler } from "./handlers.ts";
 import type { Reply } from "./row.ts";
@@ -27,13 +28,10 @@ export function extensionHandler({ documents, ports }: Compilation, extension: E
     throw new Error(`schema/operations has no document ${extension.document}.graphql`);
   const { give = (reply) => reply } = extension;
   return async (request, reply) => {
-    if (!request.restActor) throw new Refused(COMMON.unauthorized);
     const result = await ports.execute({
       document,
       variables: {},
-      actor: request.restActor,
-      requestId: request.id,
-      signal: request.signal,
+      ...callerOf(request, reply),
     });
     if (result.errors?.length) throw new GraphRefused(result.errors[0]!);
     if (result.data?.reply === null || result.data?.reply === undefined) throw new Refused(COMMON.not_found);

@@ -1,14 +1,14 @@
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { DocumentNode, GraphQLSchema } from "graphql";
-import type { Actor } from "../infra/kernel/actor.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../infra/kernel/refusal.ts";
 import { sendAnswer } from "./answer.ts";
+import { callerOf } from "./caller.ts";
 import type { Contract, Operation } from "./contract.ts";
 import type { Documents } from "./documents.ts";
 import { compileDocument, plainArguments } from "./operation.ts";
-import type { Caller, RestPorts } from "./ports.ts";
+import type { RestPorts } from "./ports.ts";
 import type { BytesRow, GraphRow, Row, WireRequest } from "./row.ts";
 import { collect, readJsonBody, refuseRepeats } from "./wire/body.ts";
 import { idempotencyKey } from "./wire/idempotency-key.ts";
@@ -44,7 +44,7 @@ function graphHandler(compilation: Compilation, operation: Operation, row: Graph
   const take = row.take ?? plainArguments;
   return async (request, reply) => {
     const wire = await read(request);
-    return sendAnswer(reply, await run(take(wire), wire, callerOf(request)));
+    return sendAnswer(reply, await run(take(wire), wire, callerOf(request, reply)));
   };
 }
 
@@ -55,7 +55,7 @@ function bytesHandler(compilation: Compilation, operation: Operation, row: Bytes
     : null;
   const readQuery = queryReader(contract.document, operation);
   return async (request, reply) => {
-    const caller = callerOf(request);
+    const caller = callerOf(request, reply);
     const wire: WireRequest = {
       path: pathOf(request),
       query: readQuery(request.query as RawQuery),
@@ -113,10 +113,6 @@ function pathOf(request: FastifyRequest): Record<string, string> {
   for (const name in path)
     if (path[name]!.includes("\0") || !path[name]!.isWellFormed()) throw new Refused(COMMON.not_found);
   return path;
-}
-
-function callerOf(request: FastifyRequest): Caller {
-  return { actor: request.restActor as Actor, requestId: request.id, signal: request.signal };
 }
 
 function documentOf({ documents }: Compilation, { id }: Operation): DocumentNode {

@@ -151,12 +151,16 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((app) => app.close()));
 });
 
-async function face(resolvers: Record<string, unknown> = {}): Promise<Face> {
+async function face(
+  resolvers: Record<string, unknown> = {},
+  onSignal: (signal: AbortSignal) => void = () => {},
+): Promise<Face> {
   const ran: Record<string, unknown>[] = [];
   const uploaded: Buffer[] = [];
   const ports: RestPorts = {
     authenticate: async (header) => (header === "Bearer good" ? actor : null),
-    execute: async ({ document, variables }) => {
+    execute: async ({ document, variables, signal }) => {
+      onSignal(signal);
       ran.push(variables as Record<string, unknown>);
       return JSON.parse(
         JSON.stringify(await execute({ schema, document, rootValue: resolvers, variableValues: variables })),
@@ -436,6 +440,30 @@ describe("routes", () => {
     );
     expect([get!.body, get!.headers["content-length"]]).toEqual(["abc", "3"]);
     expect([head!.body, head!.headers["content-length"]]).toEqual(["", "3"]);
+  });
+
+  it("tells the graph when the caller goes away, and only then", async () => {
+    const signals: AbortSignal[] = [];
+    let release = () => {};
+    const waiting = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { app } = await face({ createThing: () => waiting.then(() => made.createThing()) }, (signal) =>
+      signals.push(signal),
+    );
+    const origin = await app.listen({ port: 0, host: "127.0.0.1" });
+    const init = { method: "POST", headers: create({}).headers, body: "{}" };
+    const leaving = new AbortController();
+    const left = fetch(`${origin}/v1/things`, { ...init, signal: leaving.signal });
+    const stayed = fetch(`${origin}/v1/things`, init);
+    await expect.poll(() => signals.length).toBe(2);
+    leaving.abort();
+    await expect(left).rejects.toThrow();
+    await expect.poll(() => signals.map((signal) => signal.aborted).sort()).toEqual([false, true]);
+    release();
+    const answer = await stayed;
+    expect([answer.status, await answer.json()]).toEqual([202, { id: "thing_1", gone_at: null }]);
+    expect(signals.map((signal) => signal.aborted).sort()).toEqual([false, true]);
   });
 
   it("still answers a client that sends more than it may", async () => {
