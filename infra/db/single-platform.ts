@@ -62,7 +62,7 @@ export async function lockPlatform(options: PlatformLockOptions): Promise<Platfo
   let held = true;
 
   async function keep(): Promise<void> {
-    while (!stopping.signal.aborted) {
+    for (;;) {
       await broken(client, stopping.signal);
       held = false;
       await client.end().catch(() => {}); // broken anyway

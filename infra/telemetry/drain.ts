@@ -60,11 +60,25 @@ async function closeInTime(closer: Closer): Promise<Error | null> {
   return outcome;
 }
 
-/** The part of `process` that signals need; tests give another. */
+/** What signals need of the process; tests give another. */
 export interface SignalSource {
-  on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
+  on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): void;
   exit(code: number): void;
+  /** Milliseconds that never go back. */
+  nowMs(): number;
 }
+
+const thisProcess: SignalSource = {
+  on: (signal, listener) => void process.on(signal, listener),
+  exit: (code) => process.exit(code),
+  nowMs: () => performance.now(),
+};
+
+/**
+ * A terminal sends Ctrl-C to the launcher and to the platform, and the launcher passes it on: signals this close to the
+ * first are the same keystroke.
+ */
+const SAME_SIGNAL_MS = 500;
 
 const EXIT_CODE = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -72,14 +86,20 @@ const EXIT_CODE = { SIGINT: 130, SIGTERM: 143 } as const;
  * The first SIGTERM or SIGINT closes everything and exits 0 (1 when a part did not close, or when it all takes longer
  * than `limitMs`); a second one exits at once.
  */
-export function drainOnSignals(drain: Drain, logger: Logger, limitMs: number, source: SignalSource = process): void {
-  let seen = false;
+export function drainOnSignals(
+  drain: Drain,
+  logger: Logger,
+  limitMs: number,
+  source: SignalSource = thisProcess,
+): void {
+  let firstAtMs: number | null = null;
   const onSignal = (signal: NodeJS.Signals) => {
-    if (seen) {
-      source.exit(EXIT_CODE[signal as keyof typeof EXIT_CODE] ?? 1);
+    const nowMs = source.nowMs();
+    if (firstAtMs !== null) {
+      if (nowMs - firstAtMs > SAME_SIGNAL_MS) source.exit(EXIT_CODE[signal as keyof typeof EXIT_CODE] ?? 1);
       return;
     }
-    seen = true;
+    firstAtMs = nowMs;
     logger.info({ signal }, "stopping; a second signal exits at once");
     setTimeout(() => {
       logger.error({ limitMs }, "stopping took too long");

@@ -1,0 +1,47 @@
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { pinnedNode } from "./hand-over.mjs";
+
+const SOURCE_FOLDERS = ["gateway", "subgraphs", "rest-compat", "workers", "intake", "infra", "tests/load"];
+const SOURCE_FILES = ["nodus.ts", "tsconfig.json", "tsconfig.build.json", "package-lock.json"];
+
+/** Compiles the sources into `dist/` unless they are what was compiled last. All or nothing: `dist/` is replaced whole. */
+export async function build(root, say) {
+  const fingerprint = fingerprintOf(root);
+  const stamp = path.join(root, "dist", ".sources");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint) return;
+  say("Building …");
+  const fresh = path.join(root, `dist.new-${process.pid}`);
+  const compiler = path.join(root, "node_modules", "typescript", "bin", "tsc");
+  const { status, error } = spawnSync(
+    pinnedNode(root),
+    [compiler, "-p", path.join(root, "tsconfig.build.json"), "--outDir", fresh],
+    { cwd: root, stdio: ["ignore", 2, "inherit"] },
+  );
+  if (error || status !== 0) {
+    rmSync(fresh, { recursive: true, force: true });
+    throw new Error(error ? `the compiler cannot be run: ${error.message}` : "the sources do not compile; see above");
+  }
+  writeFileSync(path.join(fresh, ".sources"), fingerprint);
+  rmSync(path.join(root, "dist"), { recursive: true, force: true });
+  renameSync(fresh, path.join(root, "dist"));
+}
+
+/** A hash over every source's path, size and time of change. */
+function fingerprintOf(root) {
+  const hash = createHash("sha256");
+  const add = (file) => {
+    const { size, mtimeMs } = statSync(path.join(root, file));
+    hash.update(`${file}\0${size}\0${mtimeMs}\n`);
+  };
+  for (const file of SOURCE_FILES) if (existsSync(path.join(root, file))) add(file);
+  for (const folder of SOURCE_FOLDERS) {
+    if (!existsSync(path.join(root, folder))) continue;
+    const files = readdirSync(path.join(root, folder), { recursive: true }).map(String);
+    for (const file of files.sort())
+      if (/\.(ts|mjs|json)$/.test(file) && !file.endsWith(".test.ts")) add(path.join(folder, file));
+  }
+  return hash.digest("hex");
+}

@@ -1,0 +1,42 @@
+import { writeFileSync } from "node:fs";
+import type { Reporter, TestModule, TestSuite } from "vitest/node";
+
+interface Summary {
+  passed: number;
+  failed: number;
+  skipped: number;
+  skips: { name: string; reason: string }[];
+}
+
+/**
+ * Writes the run's counts to the file that `NODUS_TEST_SUMMARY` names. What fails outside a test (a file that cannot
+ * be loaded, a hook, an unhandled error) counts as a failure of its own: a run without failures has none of these.
+ */
+export default class SummaryReporter implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
+    const file = process.env.NODUS_TEST_SUMMARY;
+    if (!file) return;
+    const summary: Summary = { passed: 0, failed: unhandledErrors.length, skipped: 0, skips: [] };
+    for (const module of modules) {
+      summary.failed += failuresOutsideTests(module);
+      countTests(module, summary);
+    }
+    writeFileSync(file, JSON.stringify(summary));
+  }
+}
+
+function failuresOutsideTests(module: TestModule): number {
+  const containers: (TestModule | TestSuite)[] = [module, ...module.children.allSuites()];
+  return containers.filter((container) => container.errors().length > 0).length;
+}
+
+function countTests(module: TestModule, summary: Summary): void {
+  for (const test of module.children.allTests()) {
+    const result = test.result();
+    if (result.state === "passed") summary.passed++;
+    else if (result.state === "skipped") {
+      summary.skipped++;
+      summary.skips.push({ name: test.fullName, reason: result.note ?? "no reason given" });
+    } else summary.failed++; // failed, or still pending when the run ended
+  }
+}
