@@ -53,3 +53,12 @@ export const enforceDeadline = defineJob<{ workloadId: string }>({
   timeoutMs: 30_000,
   attempts: 5,
 });
+
+/** Lets go of what a finished workload had pinned, once nothing of it is left. */
+export const closeWorkload = defineJob<{ workloadId: string }>({
+  name: "compute.closeWorkload",
+  queue: "lifecycle",
+  concurrency: 8,
+  timeoutMs: 30_000,
+  attempts: 5,
+});

@@ -1,0 +1,241 @@
+import type { Tx } from "../../../infra/db/database.ts";
+import { enqueue } from "../../../infra/db/outbox.ts";
+import type { KilledBy, Want } from "../../../infra/runner/protocol.ts";
+import { closeWorkload, commitLog, placeStage, releaseAttempt, settlePlacement } from "../jobs.ts";
+import { Attempt, Placement } from "../placement/placement.entity.ts";
+import { attemptMachine, placementMachine } from "../placement/placement.machine.ts";
+import { Stage } from "../stage/stage.entity.ts";
+import { stageMachine } from "../stage/stage.machine.ts";
+import { topics } from "../topics.ts";
+import { appendEvent, moveWorkload } from "../workload/workload.transitions.ts";
+
+/**
+ * How things end. Rows are locked in one order everywhere: workload, stages, placement, attempt, and the account last.
+ * Every function here may be called again with the same facts; what is already over stays as it is.
+ */
+
+export interface WorkloadEnd {
+  workloadId: string;
+  event: "complete" | "fail" | "cancel";
+  reason: string | null;
+  message: string | null;
+  exitCode?: number | null;
+  signal?: string | null;
+  payload?: Record<string, unknown>;
+  now: Date;
+}
+
+/** Ends a workload with everything that is still open of it. False when it was over already. */
+export async function finishWorkload(tx: Tx, end: WorkloadEnd): Promise<boolean> {
+  const { workloadId, event, reason, message, now } = end;
+  const [counted] = await tx.sql<{ outputs: bigint; spend: bigint }>(
+    `select (select count(*) from compute.output o where o.workload_id = w.id) as outputs, w.spend_micros as spend
+     from compute.workload w where w.id = $1 for update`,
+    [workloadId],
+  );
+  const moved = await moveWorkload(tx, workloadId, {
+    event,
+    now,
+    reason,
+    message,
+    exitCode: end.exitCode,
+    signal: end.signal,
+    payload: {
+      reason,
+      message,
+      exit_code: end.exitCode ?? null,
+      signal: end.signal ?? null,
+      outputs: Number(counted?.outputs ?? 0n),
+      ...end.payload,
+    },
+  });
+  if (moved === null) return false;
+  await endOpenStages(tx, workloadId, event, reason, now);
+  const open = await tx.sql<{ id: string }>(
+    "select id from compute.placement where workload_id = $1 and state in ('provisioning', 'running') order by id",
+    [workloadId],
+  );
+  for (const { id } of open) await endPlacement(tx, { placementId: id, outcome: moved, message, now });
+  const [placed] = await tx.sql("select id from compute.placement where workload_id = $1 limit 1", [workloadId]);
+  if (!placed) await enqueue(tx, closeWorkload, { workloadId }, now);
+  return true;
+}
+
+async function endOpenStages(tx: Tx, workloadId: string, event: WorkloadEnd["event"], reason: string | null, now: Date): Promise<void> {
+  const stages = await tx.rows(Stage, "where t.workload_id = $1 and t.ended_at is null order by t.position for update", [workloadId]);
+  for (const stage of stages) {
+    const next = stageMachine.decide(stage.status, stage.status === "pending" ? "cancel" : event);
+    if (next === "ignore" || next === "refuse") continue;
+    await tx.sql("update compute.stage set status = $2, reason = coalesce(reason, $3), ended_at = $4 where id = $1", [
+      stage.id,
+      next,
+      reason,
+      now,
+    ]);
+  }
+}
+
+export interface PlacementEnd {
+  placementId: string;
+  /** `completed`, `failed`, `cancelled`, `lost`, … */
+  outcome: string;
+  message?: string | null;
+  exitCode?: number | null;
+  signal?: string | null;
+  oom?: boolean;
+  killedBy?: KilledBy | null;
+  /** Measured by the host; without it, running counts up to the last time that the host was heard. */
+  ranMs?: number | null;
+  interruptTrigger?: string | null;
+  /** The host said that the log is whole. */
+  logWhole?: boolean;
+  now: Date;
+}
+
+/** Ends a generation: what it used is released by jobs from here on, and late writers of it are fenced. */
+export async function endPlacement(tx: Tx, end: PlacementEnd): Promise<void> {
+  const { placementId, now } = end;
+  const placement = await tx.row(Placement, "where t.id = $1 for update", [placementId]);
+  if (!placement || placementMachine.decide(placement.state, "end") === "ignore") return;
+  const ranMs = placement.ranMs ?? end.ranMs ?? heardMs(placement, now);
+  await tx.sql(
+    `update compute.placement set state = 'ended', outcome = $2, message = coalesce($3, message), exit_code = coalesce(exit_code, $4),
+       signal = coalesce(signal, $5), oom = oom or $6, killed_by = coalesce(killed_by, $7), ran_ms = $8,
+       interrupt_trigger = coalesce($9, interrupt_trigger), ended_at = coalesce(ended_at, $10), lease_expires_at = null,
+       log_complete = true, log_tail_lost = log_tail_lost or (running_at is not null and not $11)
+     where id = $1`,
+    [
+      placementId,
+      end.outcome,
+      end.message ?? null,
+      end.exitCode ?? null,
+      end.signal ?? null,
+      end.oom ?? false,
+      end.killedBy ?? null,
+      ranMs,
+      end.interruptTrigger ?? null,
+      now,
+      end.logWhole ?? placement.logComplete,
+    ],
+  );
+  await endAttempt(tx, placement.orderId, "end", now);
+  if (placement.logBytes > 0) await enqueue(tx, commitLog, { placementId }, now);
+  tx.wake(topics.log(placement.workloadId));
+  tx.wake(topics.order(placement.orderId));
+  await closeIfGone(tx, placementId, now);
+}
+
+/** Running time up to the last sign of life: nobody pays for time in which we do not know that anything ran. */
+function heardMs(placement: Placement, now: Date): number {
+  if (!placement.runningAt) return 0;
+  const heardAt = Math.min((placement.lastBeatAt ?? placement.runningAt).getTime(), now.getTime());
+  return Math.max(0, heardAt - placement.runningAt.getTime());
+}
+
+/** Ends an attempt and sends for its release at the supplier. */
+async function endAttempt(tx: Tx, orderId: string, event: "end" | "fail", now: Date): Promise<void> {
+  const attempt = await tx.row(Attempt, "where t.id = $1 for update", [orderId]);
+  if (!attempt) return;
+  const next = attemptMachine.decide(attempt.state, event);
+  if (next === "ignore" || next === "refuse") return;
+  await tx.sql("update compute.attempt set state = $2, terminate_requested_at = $3 where id = $1", [orderId, next, now]);
+  await enqueue(tx, releaseAttempt, { orderId }, now);
+}
+
+/** Asks the host of a running generation to stop it; its exit record then ends the workload. */
+export async function requestStop(tx: Tx, workloadId: string, want: Want, now: Date): Promise<"asked" | "nothing_running"> {
+  const asked = await tx.sql<{ order_id: string }>(
+    `update compute.placement set want = case when want = 'run' then $2 else want end
+     where workload_id = $1 and state = 'running' and lease_expires_at > $3 returning order_id`,
+    [workloadId, want, now],
+  );
+  for (const { order_id } of asked) tx.wake(topics.order(order_id));
+  return asked.length > 0 ? "asked" : "nothing_running";
+}
+
+/** Once a generation is over and its suppliers hold nothing of it any more, says so and sends for the settlement. */
+export async function closeIfGone(tx: Tx, placementId: string, now: Date): Promise<void> {
+  const gone = await tx.sql<{ workload_id: string; generation: number }>(
+    `update compute.placement p set gone_at = $2
+     where p.id = $1 and p.state = 'ended' and p.gone_at is null
+       and not exists (select 1 from compute.attempt a where a.placement_id = p.id and a.state <> 'gone')
+     returning p.workload_id, p.generation`,
+    [placementId, now],
+  );
+  const [row] = gone;
+  if (!row) return;
+  await appendEvent(
+    tx,
+    row.workload_id,
+    "workload.resources_released",
+    { generation: row.generation, confirmed_at: now.toISOString() },
+    now,
+  );
+  await tx.sql(
+    `update compute.workload w set resources_released_at = $2
+     where w.id = $1 and w.terminal_at is not null and w.resources_released_at is null
+       and not exists (select 1 from compute.placement p where p.workload_id = w.id and p.gone_at is null)`,
+    [row.workload_id, now],
+  );
+  await enqueue(tx, settlePlacement, { placementId }, now);
+}
+
+/** Recoveries that a stage may use before its workload fails. */
+export const MAX_RECOVERIES = 10;
+
+/** Ends a generation that was lost and decides by the stage's policy whether another follows. */
+export async function loseGeneration(tx: Tx, lost: { placementId: string; trigger: string; ranMs?: number; now: Date }): Promise<void> {
+  const { placementId, trigger, now } = lost;
+  const [found] = await tx.sql<{ workload_id: string; stage_run_id: string }>(
+    "select workload_id, stage_run_id from compute.placement where id = $1 and state in ('provisioning', 'running')",
+    [placementId],
+  );
+  if (!found) return;
+  const { workload_id: workloadId, stage_run_id: stageRunId } = found;
+  const [workload] = await tx.sql<{ cancel_requested_at: Date | null }>(
+    "select cancel_requested_at from compute.workload where id = $1 for update",
+    [workloadId],
+  );
+  const stage = await tx.row(Stage, "where t.id = $1 for update", [stageRunId]);
+  if (!workload || !stage) return;
+  await endPlacement(tx, { placementId, outcome: "lost", interruptTrigger: trigger, ranMs: lost.ranMs, now });
+  if (workload.cancel_requested_at) {
+    await finishWorkload(tx, { workloadId, event: "cancel", reason: "cancelled", message: "Cancelled.", now });
+    return;
+  }
+  const refusal = recoveryRefusal(stage);
+  if (refusal) {
+    await finishWorkload(tx, { workloadId, event: "fail", reason: refusal.reason, message: refusal.message, now });
+    return;
+  }
+  await recover(tx, stage, trigger, now);
+}
+
+function recoveryRefusal(stage: Stage): { reason: string; message: string } | null {
+  if (!stage.spec.resumeOnInterruption)
+    return { reason: "recovery_disabled", message: "The machine was lost, and the workload does not resume on interruption." };
+  if (stage.recoveries >= MAX_RECOVERIES)
+    return { reason: "recovery_exhausted", message: `The machine was lost ${stage.recoveries + 1} times; no further recovery is tried.` };
+  return null;
+}
+
+async function recover(tx: Tx, stage: Stage, trigger: string, now: Date): Promise<void> {
+  await tx.sql(
+    "update compute.stage set status = 'placing', fence = fence + 1, next_try_at = $2, recoveries = recoveries + 1, failed_offer_ids = '{}' where id = $1 and status in ('starting', 'running')",
+    [stage.id, now],
+  );
+  await moveWorkload(tx, stage.workloadId, {
+    event: "interrupt",
+    now,
+    payload: {
+      stage_id: stage.stageId,
+      generation: stage.generation,
+      trigger,
+      from_generation: stage.generation,
+      next_generation: stage.generation + 1,
+      attempt: stage.recoveries + 1,
+      attempts_left: MAX_RECOVERIES - stage.recoveries - 1,
+    },
+  });
+  await enqueue(tx, placeStage, { stageRunId: stage.id }, now);
+}
