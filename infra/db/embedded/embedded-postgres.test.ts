@@ -1,10 +1,128 @@
-import pg from "pg";
-import { expect, inject, test } from "vitest";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { dataFolder, eventually, holdPostgres, query } from "../../../tests/support/embedded-postgres.ts";
+import { createLogger } from "../../telemetry/logger.ts";
+import { startEmbeddedPostgres } from "./embedded-postgres.ts";
+import { readPidFile } from "./pid-file.ts";
 
-test("the run's server answers", async () => {
-  const client = new pg.Client({ connectionString: inject("databaseUrl") });
-  await client.connect();
-  const { rows } = await client.query("select 1 + 1 as two, current_setting('fsync') as fsync");
-  expect(rows).toEqual([{ two: 2, fsync: "off" }]);
-  await client.end();
+const logger = createLogger({ level: "silent", role: "test" });
+const asRoot = process.geteuid?.() === 0;
+
+test("a first start makes a database that only the platform's password opens", async () => {
+  const dataDir = dataFolder();
+  const postgres = await startEmbeddedPostgres({ dataDir, logger });
+  try {
+    expect(postgres.adopted).toBe(false);
+    const [row] = await query(postgres.url, "select current_database() as name, current_setting('fsync') as fsync");
+    expect(row).toEqual({ name: "nodus", fsync: "on" });
+    const wrong = new URL(postgres.url);
+    wrong.password = "wrong";
+    await expect(query(wrong.href, "select 1")).rejects.toThrow(/password authentication failed/);
+    expect(statSync(path.join(postgres.folder, "password")).mode & 0o777).toBe(0o600);
+    expect(statSync(path.join(postgres.folder, "cluster")).mode & 0o777).toBe(0o700);
+  } finally {
+    await postgres.stop();
+  }
+  await expect(query(postgres.url, "select 1")).rejects.toThrow(/ECONNREFUSED/);
+});
+
+test.runIf(asRoot)("started by root, PostgreSQL runs as a user of its own without groups", async () => {
+  const postgres = await startEmbeddedPostgres({ dataDir: dataFolder(), logger });
+  try {
+    expect(postgres.uid).toBeGreaterThan(0);
+    const status = readFileSync(`/proc/${postgres.pid()}/status`, "utf8");
+    expect(status).toMatch(new RegExp(`^Uid:\\s+${postgres.uid}\\s+${postgres.uid}`, "m"));
+    expect(status).toMatch(/^Groups:\s*$/m);
+  } finally {
+    await postgres.stop();
+  }
+});
+
+test("a database whose server and platform were killed starts again with everything that was committed", async () => {
+  const dataDir = dataFolder();
+  const first = await holdPostgres(dataDir);
+  await query(first.ready.url, "create table kept (n int)");
+  await query(first.ready.url, "insert into kept select generate_series(1, 1000)");
+  await first.kill();
+  process.kill(first.ready.pid, "SIGKILL");
+
+  const postgres = await startEmbeddedPostgres({ dataDir, logger });
+  try {
+    expect(postgres.adopted).toBe(false);
+    expect(await query(postgres.url, "select count(*)::int as n from kept")).toEqual([{ n: 1000 }]);
+  } finally {
+    await postgres.stop();
+  }
+});
+
+test("a server whose platform was killed is adopted by the next one, and stopped by it", async () => {
+  const dataDir = dataFolder();
+  const first = await holdPostgres(dataDir);
+  await first.kill();
+
+  const postgres = await startEmbeddedPostgres({ dataDir, logger });
+  expect(postgres.adopted).toBe(true);
+  expect(postgres.url).toBe(first.ready.url);
+  expect(postgres.pid()).toBe(first.ready.pid);
+  await postgres.stop();
+  expect(readPidFile(postgres.folder)).toBeNull();
+});
+
+test.each([
+  ["its own", false],
+  ["an adopted", true],
+])("%s server that dies is started again on the same address", async (_, adopt) => {
+  const dataDir = dataFolder();
+  if (adopt) await (await holdPostgres(dataDir)).kill();
+  const postgres = await startEmbeddedPostgres({ dataDir, logger });
+  try {
+    await query(postgres.url, "create table kept ()");
+    const killed = postgres.pid();
+    process.kill(killed, "SIGKILL");
+    await eventually(() => expect(postgres.pid()).not.toBe(killed));
+    expect(await eventually(() => query(postgres.url, "select count(*)::int as n from kept"))).toEqual([{ n: 0 }]);
+  } finally {
+    await postgres.stop();
+  }
+});
+
+test("two platforms that start on one new data folder at the same moment get the same server", async () => {
+  const dataDir = dataFolder();
+  const [a, b] = await Promise.all([holdPostgres(dataDir), holdPostgres(dataDir)]);
+  expect(a.ready.url).toBe(b.ready.url);
+  expect([a.ready.adopted, b.ready.adopted].filter(Boolean)).toHaveLength(1);
+  expect(readdirSync(dataDir)).toEqual(["postgres"]);
+  await b.kill();
+  expect(await a.stop()).toBe(0);
+});
+
+test("a start that fails says why with the end of the log, within its time", async () => {
+  const dataDir = dataFolder();
+  const postgres = await startEmbeddedPostgres({ dataDir, logger });
+  await postgres.stop();
+  writeFileSync(path.join(postgres.folder, "cluster", "postgresql.conf"), "no_such_parameter = 1\n");
+  const start = startEmbeddedPostgres({ dataDir, logger, startTimeoutMs: 1_000 });
+  await expect(start).rejects.toThrow(/did not start within 1000 ms.*exit code 1[\s\S]*no_such_parameter/);
+});
+
+test("a database of another major version is refused, not touched", async () => {
+  const dataDir = dataFolder();
+  const postgres = await startEmbeddedPostgres({ dataDir, logger });
+  await postgres.stop();
+  writeFileSync(path.join(postgres.folder, "cluster", "PG_VERSION"), "15\n");
+  await expect(startEmbeddedPostgres({ dataDir, logger })).rejects.toThrow(/written by PostgreSQL 15/);
+});
+
+test("statements and rows that fail leave no trace in PostgreSQL's log", async () => {
+  const postgres = await startEmbeddedPostgres({ dataDir: dataFolder(), logger });
+  try {
+    await query(postgres.url, "create table t (id int primary key, note text check (note <> 'hush-5531'))");
+    await expect(query(postgres.url, "insert into t values (1, 'hush-5531')")).rejects.toThrow(/violates check/);
+    const log = readFileSync(path.join(postgres.folder, "postgres.log"), "utf8");
+    expect(log).toMatch(/violates check constraint/);
+    expect(log).not.toContain("hush-5531");
+  } finally {
+    await postgres.stop();
+  }
 });

@@ -1,0 +1,12 @@
+// A process that holds an embedded PostgreSQL, for tests that kill it or run it as somebody else.
+// Arguments: the data folder. Prints one JSON line when ready; ends when its standard input does.
+import { startEmbeddedPostgres } from "../../infra/db/embedded/embedded-postgres.ts";
+import { createLogger } from "../../infra/telemetry/logger.ts";
+
+const postgres = await startEmbeddedPostgres({
+  dataDir: process.argv[2]!,
+  logger: createLogger({ level: "warn", role: "test", destination: process.stderr }),
+});
+const { url, adopted, folder, uid } = postgres;
+process.stdout.write(`${JSON.stringify({ url, adopted, folder, uid, pid: postgres.pid() })}\n`);
+process.stdin.resume().once("end", () => void postgres.stop().then(() => process.exit(0)));
