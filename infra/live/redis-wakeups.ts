@@ -1,0 +1,70 @@
+import { randomUUID } from "node:crypto";
+import { Redis } from "ioredis";
+import { backoffMs, RECONNECT_BACKOFF } from "../queue/backoff.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { Outgoing } from "./outgoing.ts";
+import { Sleepers, type Wakeups } from "./wakeups.ts";
+
+const CHANNEL = "nodus:wakeups";
+const COMMAND_TIMEOUT_MS = 5_000;
+
+/** Wake-ups by Redis publish and subscribe, over two connections of the process. */
+export async function openRedisWakeups(url: string, logger: Logger): Promise<Wakeups> {
+  const sleepers = new Sleepers((err) => logger.error({ err }, "a sleeper failed when it was woken"));
+  const self = randomUUID();
+  const retryStrategy = (failures: number) => backoffMs(RECONNECT_BACKOFF, failures, Math.random);
+  const speaking = new Redis(url, { retryStrategy, maxRetriesPerRequest: 1, commandTimeout: COMMAND_TIMEOUT_MS });
+  const listening = new Redis(url, { retryStrategy, maxRetriesPerRequest: null });
+  const outgoing = new Outgoing(
+    async (message) => void (await speaking.publish(CHANNEL, `${self} ${message}`)),
+    (err) => logger.warn({ err }, "a wake-up could not be sent yet"),
+  );
+  for (const client of [speaking, listening]) {
+    client.on("error", (err) => logger.warn({ err }, "the line for wake-ups lost Redis"));
+  }
+  listening.on("message", (_channel: string, message: string) => {
+    const [from, ...topics] = message.split(" ");
+    if (from === self) return; // woken without the round trip
+    for (const topic of topics) sleepers.wake(topic);
+  });
+  let subscribed = false;
+  listening.on("close", () => {
+    subscribed = false;
+  });
+  listening.on("ready", () => {
+    // Subscribing again is ours to do, so that sleepers are woken after it and never before.
+    listening.subscribe(CHANNEL).then(
+      () => {
+        subscribed = true;
+        sleepers.wakeAll();
+      },
+      (err) => logger.warn({ err }, "subscribing to wake-ups failed"),
+    );
+  });
+  try {
+    await Promise.all([speaking.ping(), listening.subscribe(CHANNEL)]);
+  } catch (error) {
+    speaking.disconnect();
+    listening.disconnect();
+    throw error;
+  }
+  subscribed = true;
+  return {
+    on: (topic, f) => sleepers.on(topic, f),
+    announce: (topic) => {
+      sleepers.wake(topic);
+      outgoing.add(topic);
+    },
+    get healthy() {
+      return subscribed;
+    },
+    get listeners() {
+      return sleepers.count;
+    },
+    close: async () => {
+      await outgoing.close();
+      speaking.disconnect();
+      listening.disconnect();
+    },
+  };
+}

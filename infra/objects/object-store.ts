@@ -1,0 +1,98 @@
+import type { Readable } from "node:stream";
+
+/** A stored object: named by the SHA-256 of its bytes, in lower-case hexadecimal. */
+export interface StoredObject {
+  sha256: string;
+  bytes: number;
+}
+
+/** Bytes from `start` to `end`, both included, counted from 0; without `end` to the last one. */
+export interface ByteRange {
+  start: number;
+  end?: number;
+}
+
+export interface OpenObject {
+  /** The bytes of the range, or all. Destroy it when it is not read to its end. */
+  stream: Readable;
+  /** Size of the whole object. */
+  bytes: number;
+  /** How many bytes the stream yields. */
+  streamBytes: number;
+}
+
+/**
+ * Where bytes live: assets, outputs, logs and checkpoints, each stored once under its content's hash. The store knows
+ * nothing of owners and quotas; who may read which object is decided where it is referred to.
+ */
+export interface ObjectStore {
+  /**
+   * Stores a stream. The object is there whole, on durable storage, when this resolves; when it rejects nothing is left.
+   * Equal contents may be put at the same time.
+   *
+   * @throws ObjectTooLarge as soon as more than `maxBytes` have come
+   * @throws StorageFull when no space is left
+   * @throws whatever the stream failed with
+   */
+  put(source: AsyncIterable<Uint8Array>, limits: { maxBytes: number }): Promise<StoredObject>;
+  /**
+   * Opens an object for reading; null when there is none. A range that goes beyond the end is cut there.
+   *
+   * @throws RangeNotSatisfiable when the range starts beyond the end or is no range
+   */
+  open(sha256: string, range?: ByteRange): Promise<OpenObject | null>;
+  has(sha256: string): Promise<boolean>;
+  /** Removes an object; one that is not there counts as removed. */
+  remove(sha256: string): Promise<void>;
+  /** Removes what puts left behind that were cut short more than `olderThanMs` ago; says how many they were. */
+  sweepTemp(olderThanMs: number): Promise<number>;
+  /** Resolves when the store can be written; rejects with the reason otherwise. */
+  ping(): Promise<void>;
+}
+
+/** The stream has more bytes than the caller allows. */
+export class ObjectTooLarge extends Error {
+  override readonly name = "ObjectTooLarge";
+  readonly maxBytes: number;
+
+  constructor(maxBytes: number) {
+    super(`the object has more than ${maxBytes} bytes`);
+    this.maxBytes = maxBytes;
+  }
+}
+
+/** The store has no space left. */
+export class StorageFull extends Error {
+  override readonly name = "StorageFull";
+}
+
+/** The range lies outside the object. */
+export class RangeNotSatisfiable extends Error {
+  override readonly name = "RangeNotSatisfiable";
+  /** Size of the object, for the answer's Content-Range. */
+  readonly bytes: number;
+
+  constructor(bytes: number) {
+    super(`the range lies outside the object's ${bytes} bytes`);
+    this.bytes = bytes;
+  }
+}
+
+/** The text is not the name of any object. */
+export class InvalidObjectName extends Error {
+  override readonly name = "InvalidObjectName";
+}
+
+/** Refuses what is not 64 lower-case hexadecimal digits, before it becomes part of a path or a URL. */
+export function requireObjectName(sha256: string): void {
+  if (!/^[0-9a-f]{64}$/.test(sha256)) throw new InvalidObjectName("an object's name is 64 hexadecimal digits");
+}
+
+/** The range within an object of `bytes`, both ends included; null for no bytes of an empty object read whole. */
+export function clampRange(range: ByteRange | undefined, bytes: number): { start: number; end: number } | null {
+  if (!range) return bytes === 0 ? null : { start: 0, end: bytes - 1 };
+  const { start, end = bytes - 1 } = range;
+  const whole = Number.isSafeInteger(start) && Number.isSafeInteger(end);
+  if (!whole || start < 0 || start >= bytes || end < start) throw new RangeNotSatisfiable(bytes);
+  return { start, end: Math.min(end, bytes - 1) };
+}

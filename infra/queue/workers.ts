@@ -1,0 +1,113 @@
+import type { Worker } from "bullmq";
+import type { Database } from "../db/database.ts";
+import type { Clock } from "../kernel/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { StoredJob } from "./backend.ts";
+import { backoffMs, JOB_BACKOFF } from "./backoff.ts";
+import type { JobQueue } from "./connection.ts";
+import type { JobImplementation } from "./implement-job.ts";
+import { quietly } from "./quietly.ts";
+import { RunAgain, type RunReport, runJob } from "./run-job.ts";
+import { Slots } from "./slots.ts";
+
+export interface WorkersOptions {
+  queue: JobQueue;
+  db: Database;
+  clock: Clock;
+  logger: Logger;
+  /** A number in [0, 1), for back-off. */
+  random: () => number;
+  /** Called after each run, for counters and durations. */
+  onRun?: (run: RunReport) => void;
+}
+
+/** The workers of one process. */
+export interface Workers {
+  /** Runs in progress. */
+  readonly running: number;
+  /**
+   * Takes no more jobs and waits for the running ones: up to `drainMs` undisturbed, then a little longer with their
+   * signals aborted. What has not ended by then is left, and another worker takes it over when its lock runs out.
+   */
+  close(drainMs?: number): Promise<void>;
+}
+
+const DRAIN_MS = 20_000;
+/** After the signals have been aborted. */
+const LAST_WAIT_MS = 3_000;
+
+/**
+ * Starts a worker for each queue that the jobs name. It runs as many jobs at once as its definitions allow
+ * together; a job at its own limit waits inside, so slow jobs belong in a queue of their own.
+ */
+export function startWorkers(jobs: readonly JobImplementation[], options: WorkersOptions): Workers {
+  const stopping = new AbortController();
+  const active = new Set<Promise<unknown>>();
+  const byQueue = Map.groupBy(jobs, (job) => job.definition.queue);
+  const workers = [...byQueue].map(([name, group]) => startWorker(name, group, options, stopping.signal, active));
+  let closing: Promise<void> | null = null;
+  return {
+    get running() {
+      return active.size;
+    },
+    close: (drainMs = DRAIN_MS) => (closing ??= close(workers, active, stopping, drainMs, options)),
+  };
+}
+
+function startWorker(
+  queueName: string,
+  jobs: readonly JobImplementation[],
+  options: WorkersOptions,
+  stopping: AbortSignal,
+  active: Set<Promise<unknown>>,
+): Worker {
+  const { queue, logger, random } = options;
+  const environment = { ...options, stopping };
+  const byName = new Map(
+    jobs.map((job) => [job.definition.name, { job, slots: new Slots(job.definition.concurrency) }]),
+  );
+  if (byName.size !== jobs.length) throw new Error(`a job of queue ${queueName} is implemented twice`);
+  const run = async (stored: StoredJob): Promise<void> => {
+    const known = byName.get(stored.name);
+    if (!known) {
+      logger.error({ job: stored.name, runId: stored.id }, "a job has no implementation in this process");
+      throw new RunAgain("not implemented in this process");
+    }
+    const attempt = stored.attemptsMade + 1;
+    const queued = { id: stored.id ?? "", payload: stored.data, attempt, attempts: stored.opts.attempts ?? 1 };
+    const ended = known.slots.use(() => runJob(known.job, queued, environment));
+    active.add(ended);
+    await ended.finally(() => active.delete(ended));
+  };
+  const worker = queue.backend.openWorker(queueName, run, {
+    concurrency: jobs.reduce((sum, job) => sum + job.definition.concurrency, 0),
+    backoffMs: (failures) => backoffMs(JOB_BACKOFF, failures, random),
+  });
+  worker.on("error", quietly(logger, "a worker reported an error"));
+  worker.run().catch((err) => logger.error({ err, queue: queueName }, "a worker stopped"));
+  return worker;
+}
+
+async function close(
+  workers: readonly Worker[],
+  active: ReadonlySet<Promise<unknown>>,
+  stopping: AbortController,
+  drainMs: number,
+  { clock, logger }: WorkersOptions,
+): Promise<void> {
+  const closed = Promise.all(workers.map((worker) => worker.close()));
+  if (await within(clock, drainMs, closed)) return;
+  stopping.abort(new Error("the process is going down"));
+  if (await within(clock, LAST_WAIT_MS, closed)) return;
+  logger.warn({ runs: active.size }, "runs did not end in time and are left to other workers");
+  await Promise.all(workers.map((worker) => worker.disconnect()));
+}
+
+/** Whether `work` ended within `ms`. */
+async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+  const settled = new AbortController();
+  const late = clock.sleep(ms, settled.signal).then(() => false);
+  const inTime = await Promise.race([work.then(() => true), late]);
+  settled.abort();
+  return inTime;
+}
