@@ -36,6 +36,10 @@ export const LIMITS = {
   assetQuotaBytes: 50 * 1024 * 1024 * 1024,
   assetFiles: 10_000,
   secretValueBytes: 4096,
+  /** A guest's private /tmp. */
+  guestTmpBytes: 1024 * 1024 * 1024,
+  guestProcesses: 1024,
+  guestOpenFiles: 16_384,
   outputBytes: 5 * 1024 * 1024 * 1024,
   graphqlDepth: 12,
   graphqlAliases: 30,

@@ -23,7 +23,7 @@ export interface Bootstrapped {
  * afterwards in any case, except when it was revoked; without one, a fresh key is made together with the team.
  * Processes that start at once agree: one of them makes it all, the others find it.
  */
-export function bootstrap(db: Database, options: { key?: string | undefined; now: Date }): Promise<Bootstrapped> {
+export async function bootstrap(db: Database, options: { key?: string | undefined; now: Date }): Promise<Bootstrapped> {
   const { key, now } = options;
   if (key !== undefined && !isKeyText(key))
     throw new Refused(COMMON.invalid_request, {
