@@ -84,4 +84,10 @@ export const LIMITS = {
   rlEventPageMax: 200,
   webhookUrlLength: 2_048,
   webhookSecretBytes: 1_024,
+  /** An offer whose last boot failed stays behind its equals for this long after its quarantine. */
+  failedBootMemoryMs: 30 * 60_000,
+  /** Quarantine doubles with each failed boot in a row, up to this. */
+  offerQuarantineMaxMs: 60 * 60_000,
+  /** A supplier that has not answered for this long is silent, and nothing is placed with it. */
+  supplierSilentMs: 30_000,
 } as const;

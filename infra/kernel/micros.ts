@@ -20,12 +20,13 @@ export function fundedMs(rateMicrosPerHour: Micros, micros: Micros): number | nu
   return ms > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(ms);
 }
 
-/** A share of an amount in basis points (1/100 of a percent), rounded down. */
+/** A share of an amount, zero or more, in basis points (1/100 of a percent), rounded down. */
 export function basisPoints(amount: Micros, points: number): Micros {
+  if (amount < 0n) throw new RangeError("a share is of zero or more");
   return (amount * BigInt(points)) / 10_000n;
 }
 
-/** Micros as dollars for the wire. Exact up to 2^53 micros, about nine billion dollars. */
+/** Micros as dollars for the wire. Exact below 2^33 dollars (8.5 billion): above, doubles lie more than a micro apart. */
 export function toUsd(micros: Micros): number {
   return Number(micros) / 1e6;
 }
@@ -58,4 +59,9 @@ function decimalText(value: number): string {
   if (point <= 0) return `${sign}0.${"0".repeat(-point)}${digits}`;
   if (point >= digits.length) return sign! + digits.padEnd(point, "0");
   return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
+}
+
+/** The smaller of two amounts. */
+export function lesserMicros(a: Micros, b: Micros): Micros {
+  return [a, b].reduce((least, amount) => (amount < least ? amount : least));
 }

@@ -1,4 +1,4 @@
-import { basisPoints, chargeMicros, fundedMs, type Micros } from "../../../infra/kernel/micros.ts";
+import { basisPoints, chargeMicros, fundedMs, lesserMicros, type Micros } from "../../../infra/kernel/micros.ts";
 
 /** What running costs: the capacity's rate, and the platform's fee on top of its charge. */
 export interface Price {
@@ -22,7 +22,7 @@ export function chargeFor(price: Price, ms: number): Charge {
 /** A charge cut to what was authorised: the fee gives way first, then the capacity's part. */
 export function cappedCharge(charge: Charge, capMicros: Micros): Charge {
   if (charge.totalMicros <= capMicros) return charge;
-  const computeMicros = charge.computeMicros < capMicros ? charge.computeMicros : capMicros;
+  const computeMicros = lesserMicros(charge.computeMicros, capMicros);
   return { computeMicros, feeMicros: capMicros - computeMicros, totalMicros: capMicros };
 }
 

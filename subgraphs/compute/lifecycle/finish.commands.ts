@@ -61,8 +61,18 @@ export async function finishWorkload(tx: Tx, end: WorkloadEnd): Promise<boolean>
   return true;
 }
 
-async function endOpenStages(tx: Tx, workloadId: string, event: WorkloadEnd["event"], reason: string | null, now: Date): Promise<void> {
-  const stages = await tx.rows(Stage, "where t.workload_id = $1 and t.ended_at is null order by t.position for update", [workloadId]);
+async function endOpenStages(
+  tx: Tx,
+  workloadId: string,
+  event: WorkloadEnd["event"],
+  reason: string | null,
+  now: Date,
+): Promise<void> {
+  const stages = await tx.rows(
+    Stage,
+    "where t.workload_id = $1 and t.ended_at is null order by t.position for update",
+    [workloadId],
+  );
   for (const stage of stages) {
     const next = stageMachine.decide(stage.status, stage.status === "pending" ? "cancel" : event);
     if (next === "ignore" || next === "refuse") continue;
@@ -121,7 +131,8 @@ export async function endPlacement(tx: Tx, end: PlacementEnd): Promise<void> {
   await endAttempt(tx, placement.orderId, "end", now);
   if (placement.logBytes > 0) await enqueue(tx, commitLog, { placementId }, now);
   tx.wake(topics.log(placement.workloadId));
-  tx.wake(topics.order(placement.orderId));
+  // A host that ended by itself knows; any other must hear that it is fenced.
+  if (!end.logWhole) tx.wake(topics.order(placement.orderId));
   await closeIfGone(tx, placementId, now);
 }
 
@@ -138,12 +149,21 @@ async function endAttempt(tx: Tx, orderId: string, event: "end" | "fail", now: D
   if (!attempt) return;
   const next = attemptMachine.decide(attempt.state, event);
   if (next === "ignore" || next === "refuse") return;
-  await tx.sql("update compute.attempt set state = $2, terminate_requested_at = $3 where id = $1", [orderId, next, now]);
+  await tx.sql("update compute.attempt set state = $2, terminate_requested_at = $3 where id = $1", [
+    orderId,
+    next,
+    now,
+  ]);
   await enqueue(tx, releaseAttempt, { orderId }, now);
 }
 
 /** Asks the host of a running generation to stop it; its exit record then ends the workload. */
-export async function requestStop(tx: Tx, workloadId: string, want: Want, now: Date): Promise<"asked" | "nothing_running"> {
+export async function requestStop(
+  tx: Tx,
+  workloadId: string,
+  want: Want,
+  now: Date,
+): Promise<"asked" | "nothing_running"> {
   const asked = await tx.sql<{ order_id: string }>(
     `update compute.placement set want = case when want = 'run' then $2 else want end
      where workload_id = $1 and state = 'running' and lease_expires_at > $3 returning order_id`,
@@ -184,7 +204,10 @@ export async function closeIfGone(tx: Tx, placementId: string, now: Date): Promi
 export const MAX_RECOVERIES = 10;
 
 /** Ends a generation that was lost and decides by the stage's policy whether another follows. */
-export async function loseGeneration(tx: Tx, lost: { placementId: string; trigger: string; ranMs?: number; now: Date }): Promise<void> {
+export async function loseGeneration(
+  tx: Tx,
+  lost: { placementId: string; trigger: string; ranMs?: number; now: Date },
+): Promise<void> {
   const { placementId, trigger, now } = lost;
   const [found] = await tx.sql<{ workload_id: string; stage_run_id: string }>(
     "select workload_id, stage_run_id from compute.placement where id = $1 and state in ('provisioning', 'running')",
@@ -213,9 +236,15 @@ export async function loseGeneration(tx: Tx, lost: { placementId: string; trigge
 
 function recoveryRefusal(stage: Stage): { reason: string; message: string } | null {
   if (!stage.spec.resumeOnInterruption)
-    return { reason: "recovery_disabled", message: "The machine was lost, and the workload does not resume on interruption." };
+    return {
+      reason: "recovery_disabled",
+      message: "The machine was lost, and the workload does not resume on interruption.",
+    };
   if (stage.recoveries >= MAX_RECOVERIES)
-    return { reason: "recovery_exhausted", message: `The machine was lost ${stage.recoveries + 1} times; no further recovery is tried.` };
+    return {
+      reason: "recovery_exhausted",
+      message: `The machine was lost ${stage.recoveries + 1} times; no further recovery is tried.`,
+    };
   return null;
 }
 

@@ -1,7 +1,14 @@
 import { Index } from "@mikro-orm/decorators/legacy";
 import { attr, column, document, entity, table } from "../../../infra/db/attr.ts";
 import { closed } from "../../../infra/db/closed.ts";
-import { type IsolationReport, KILLERS, type KilledBy, WANTS, type Want } from "../../../infra/runner/protocol.ts";
+import {
+  type ExitRecord,
+  type IsolationReport,
+  KILLERS,
+  type KilledBy,
+  WANTS,
+  type Want,
+} from "../../../infra/runner/protocol.ts";
 import { ATTEMPT_STATES, type AttemptState, PLACEMENT_STATES, type PlacementState } from "./placement.machine.ts";
 
 export const PLACEMENT_STATUS = closed("PlacementStatus", "Where a placement is.", PLACEMENT_STATES);
@@ -77,6 +84,11 @@ export class Placement {
   @column.int() appliedSeq!: number;
   @attr.int("Exit code; null when unknown or nothing ran.", { nullable: true }) exitCode!: number | null;
   @attr.text("Signal that ended the command.", { nullable: true }) signal!: string | null;
+  /** Why the command never ran; null when it ran or has not tried yet. */
+  @column.document<ExitRecord["startFailure"], { nullable: true }>({ nullable: true })
+  startFailure!: ExitRecord["startFailure"];
+  /** Why a declared output could not be saved; decides the end of a command that succeeded. */
+  @column.text({ nullable: true }) outputFailure!: string | null;
   @attr.flag("The command was ended for lack of memory.") oom!: boolean;
   @attr.oneOf(KILLED_BY, "What ended it before its command did; null when the command ended by itself.", {
     nullable: true,

@@ -41,6 +41,8 @@ export class Workload {
   @attr.money("What has been charged for it so far.") spendMicros!: bigint;
   /** Reserved on the account for placements that have not been settled. */
   @column.money() heldMicros!: bigint;
+  /** Highest share of its own limit that its owner was warned of, in percent. */
+  @column.int({ defaultRaw: "0" }) budgetWarnedPercent!: number;
   @attr.at("When it was asked to cancel.", { nullable: true }) cancelRequestedAt!: Date | null;
   /** Number of its latest event; the next one takes the next number under the row's lock. */
   @column.int() eventSeq!: number;

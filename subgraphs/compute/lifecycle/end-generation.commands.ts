@@ -1,0 +1,149 @@
+import { enqueue } from "../../../infra/db/outbox.ts";
+import { newId } from "../../../infra/kernel/ids.ts";
+import type { RunnerRecord } from "../../../infra/runner/protocol.ts";
+import { placeStage } from "../jobs.ts";
+import { Output } from "../output/output.entity.ts";
+import { stageMachine } from "../stage/stage.machine.ts";
+import { appendEvent } from "../workload/workload.transitions.ts";
+import { type Verdict, verdictOf } from "./exit-truth.ts";
+import { endPlacement, finishWorkload, loseGeneration } from "./finish.commands.ts";
+import type { RecordContext } from "./record-handlers.ts";
+
+type EndRecord = Extract<RunnerRecord, { type: "end" }>;
+
+/** The host has nothing of the guest any more: the generation's truth decides what becomes of its stage and workload. */
+export async function endGeneration(context: RecordContext, record: EndRecord): Promise<void> {
+  const { tx, placement, now } = context;
+  await tx.sql(
+    "update compute.placement set log_sha256 = $2, log_complete = true, log_bytes = greatest(log_bytes, $3) where id = $1",
+    [placement.id, record.logSha256, record.logBytes],
+  );
+  placement.logComplete = true;
+  const verdict = verdictOf(
+    {
+      code: placement.oom && placement.signal === null ? null : codeOf(context),
+      signal: placement.signal,
+      oom: placement.oom,
+      killedBy: placement.killedBy,
+      startFailure: placement.startFailure,
+    },
+    placement.outputFailure,
+  );
+  if (verdict.verdict === "lost") {
+    await loseGeneration(tx, {
+      placementId: placement.id,
+      trigger: verdict.trigger,
+      ranMs: placement.ranMs ?? undefined,
+      now,
+    });
+    return;
+  }
+  await endPlacement(tx, {
+    placementId: placement.id,
+    outcome: verdict.verdict,
+    message: verdict.verdict === "failed" ? verdict.message : null,
+    logWhole: true,
+    now,
+  });
+  await endStage(context, verdict);
+}
+
+/** A signalled command has a code of 128 + n on the wire and none of its own. */
+function codeOf({ placement }: RecordContext): number | null {
+  return placement.signal === null ? placement.exitCode : null;
+}
+
+async function endStage(context: RecordContext, verdict: Exclude<Verdict, { verdict: "lost" }>): Promise<void> {
+  const { tx, stage, placement, workload, now } = context;
+  const event = ({ completed: "complete", failed: "fail", cancelled: "cancel" } as const)[verdict.verdict];
+  const reason = verdict.verdict === "failed" ? verdict.reason : verdict.verdict === "cancelled" ? "cancelled" : null;
+  const message =
+    verdict.verdict === "failed" ? verdict.message : verdict.verdict === "cancelled" ? "Cancelled." : null;
+  // A command that never got to run went straight from starting to its end.
+  const next = stageMachine.decide(
+    stage.status === "starting" && event === "complete" ? "running" : stage.status,
+    event,
+  );
+  if (next !== "ignore" && next !== "refuse")
+    await tx.sql(
+      "update compute.stage set status = $2, reason = $3, exit_code = $4, signal = $5, ended_at = $6 where id = $1",
+      [stage.id, next, reason, placement.exitCode, placement.signal, now],
+    );
+  const where = { stage_id: stage.stageId, generation: placement.generation };
+  const truth = { exit_code: placement.exitCode, signal: placement.signal, reason };
+  if (verdict.verdict !== "cancelled")
+    await appendEvent(
+      tx,
+      workload.id,
+      `workload.stage_${verdict.verdict}`,
+      { ...where, units: stage.completedUnits, ...truth },
+      now,
+    );
+  if (verdict.verdict === "completed") {
+    await commitFinalManifest(context);
+    if (await startNextStage(context)) return;
+  }
+  await finishWorkload(tx, {
+    workloadId: workload.id,
+    event,
+    reason,
+    message,
+    exitCode: placement.exitCode,
+    signal: placement.signal,
+    payload: where,
+    now,
+  });
+}
+
+/** What the stage leaves behind, for readers of manifests: its outputs by name, hash and size. */
+async function commitFinalManifest({ tx, workload, placement, settings, now }: RecordContext): Promise<void> {
+  const outputs = await tx.rows(
+    Output,
+    "where t.workload_id = $1 and t.stage_id = $2 and t.generation = $3 order by t.name",
+    [workload.id, placement.stageId, placement.generation],
+  );
+  const base = `${settings.publicUrl}/v1/workloads/${workload.id}/outputs`;
+  const entries = outputs.map((o) => [
+    o.name,
+    {
+      uri: `${base}/${o.name}?stage=${placement.stageId}`,
+      sha256: o.sha256,
+      bytes: o.bytes,
+      media: o.media,
+      is_tar: o.isTar,
+    },
+  ]);
+  const manifest = {
+    stage_id: placement.stageId,
+    generation: placement.generation,
+    sequence: 1,
+    final: true,
+    files: [],
+    outputs: Object.fromEntries(entries) as Record<string, unknown>,
+  };
+  await tx.sql(
+    `insert into compute.manifest (id, tenant_id, workload_id, stage_id, generation, sequence, final, manifest, created_at)
+     values ($1, $2, $3, $4, $5, 1, true, $6, $7) on conflict (workload_id, stage_id, generation, sequence) do nothing`,
+    [
+      newId("manifest", now),
+      workload.tenantId,
+      workload.id,
+      placement.stageId,
+      placement.generation,
+      JSON.stringify(manifest),
+      now,
+    ],
+  );
+}
+
+/** Stages run one after another: the next pending one wants capacity now. */
+async function startNextStage({ tx, workload, now }: RecordContext): Promise<boolean> {
+  const [next] = await tx.sql<{ id: string }>(
+    `update compute.stage set status = 'placing', next_try_at = $2 where id =
+       (select id from compute.stage where workload_id = $1 and status = 'pending' order by position limit 1) returning id`,
+    [workload.id, now],
+  );
+  if (!next) return false;
+  await enqueue(tx, placeStage, { stageRunId: next.id }, now);
+  return true;
+}

@@ -1,0 +1,92 @@
+import type { RunnerRecord } from "../../../infra/runner/protocol.ts";
+import { applyLog } from "../log/log.commands.ts";
+import { topics } from "../topics.ts";
+import { endGeneration } from "./end-generation.commands.ts";
+import type { LifecycleDeps } from "./lifecycle-deps.ts";
+import {
+  applyEgressDenied,
+  applyExit,
+  applyLogTruncated,
+  applyOutput,
+  applyOutputFailed,
+  applyPhase,
+  applyUnits,
+  type RecordContext,
+} from "./record-handlers.ts";
+import { lockOrder, type Session, type SessionRefusal } from "./session.commands.ts";
+
+/** How far the records of an order are applied; `gap` when the batch starts beyond the next number. */
+export type Applied = { ackSeq: number } | { gap: number };
+
+/**
+ * Applies a batch of records in one transaction, in order, each number once. Records that were applied before are
+ * skipped, so a replay changes nothing; a batch that leaves a gap is refused as a whole.
+ */
+export async function applyRecords(
+  deps: LifecycleDeps,
+  session: Session,
+  records: readonly RunnerRecord[],
+): Promise<Applied | SessionRefusal> {
+  const now = deps.clock.now();
+  return deps.db.command(async (tx) => {
+    const found = await lockOrder(tx, session.orderId);
+    if ("refused" in found) return found;
+    const fresh = records.filter((r) => r.seq > found.placement.appliedSeq);
+    if (fresh.length === 0) return { ackSeq: found.placement.appliedSeq };
+    for (const [i, record] of fresh.entries())
+      if (record.seq !== found.placement.appliedSeq + 1 + i) return { gap: found.placement.appliedSeq + 1 };
+    const ackSeq = fresh.at(-1)!.seq;
+    await tx.sql("update compute.placement set applied_seq = $2 where id = $1", [found.placement.id, ackSeq]);
+    const context: RecordContext = { ...found, tx, now, settings: deps.settings };
+    for (const run of runsOfOneType(fresh)) await applyRun(context, run);
+    tx.wake(topics.workload(session.workloadId));
+    return { ackSeq };
+  });
+}
+
+/** Neighbours of one type together, so that logs and units cost a statement for a batch, not for each. */
+function runsOfOneType(records: readonly RunnerRecord[]): RunnerRecord[][] {
+  const runs: RunnerRecord[][] = [];
+  for (const record of records) {
+    const last = runs.at(-1);
+    if (last && last[0]!.type === record.type) last.push(record);
+    else runs.push([record]);
+  }
+  return runs;
+}
+
+type OfType<T extends RunnerRecord["type"]> = Extract<RunnerRecord, { type: T }>;
+
+async function applyRun(context: RecordContext, run: RunnerRecord[]): Promise<void> {
+  switch (run[0]!.type) {
+    case "log":
+      return applyLog(context, run as OfType<"log">[]);
+    case "unit":
+      return applyUnits(context, run as OfType<"unit">[]);
+    case "rl_event":
+      return; // kept in the log; evidence is collected by the rl domain when it serves RL runs
+    default:
+      for (const record of run) await applyOne(context, record);
+  }
+}
+
+async function applyOne(context: RecordContext, record: RunnerRecord): Promise<void> {
+  switch (record.type) {
+    case "phase":
+      return applyPhase(context, record);
+    case "log_truncated":
+      return applyLogTruncated(context, record);
+    case "egress_denied":
+      return applyEgressDenied(context, record);
+    case "output":
+      return applyOutput(context, record);
+    case "output_failed":
+      return applyOutputFailed(context, record);
+    case "exit":
+      return applyExit(context, record);
+    case "end":
+      return endGeneration(context, record);
+    default:
+      throw new Error(`no handler for a single ${record.type} record`);
+  }
+}

@@ -1,0 +1,189 @@
+import { timingSafeEqual } from "node:crypto";
+import type { Tx } from "../../../infra/db/database.ts";
+import { type Allowance, type OrderSpec, RUNNER_PROTOCOL } from "../../../infra/runner/protocol.ts";
+import { hashToken } from "../placement/order-token.ts";
+import { Attempt, Placement } from "../placement/placement.entity.ts";
+import { Stage } from "../stage/stage.entity.ts";
+import { Workload } from "../workload/workload.entity.ts";
+import { allowanceOf, extendFunding, warnOfBudget } from "./funding.commands.ts";
+import type { LifecycleDeps } from "./lifecycle-deps.ts";
+import { orderSpec } from "./order-spec.ts";
+
+/** The order that a host speaks for, after its token or session was checked. */
+export interface Session {
+  orderId: string;
+  placementId: string;
+  workloadId: string;
+  tenantId: string;
+}
+
+/** Why a host is turned away; `fenced` and `unknown` tell it to drop the guest and everything of it. */
+export type SessionRefusal = { refused: "fenced" | "unknown" | "bad_token"; message: string };
+
+export type Opened = {
+  session: Session;
+  token: string;
+  spec: OrderSpec;
+  secrets: Record<string, string>;
+  allowance: Allowance;
+};
+
+/**
+ * Exchanges the one-time token for a session. Until the first record is applied the exchange may be repeated, because
+ * its answer may have been lost; the later session then replaces the earlier one.
+ */
+export async function openSession(
+  deps: LifecycleDeps,
+  open: { orderId: string; token: string; protocol: number },
+): Promise<Opened | SessionRefusal> {
+  if (open.protocol !== RUNNER_PROTOCOL)
+    return { refused: "bad_token", message: `This deployment speaks runner protocol ${RUNNER_PROTOCOL}.` };
+  const now = deps.clock.now();
+  const token = Buffer.from(deps.random(32)).toString("base64url");
+  const opened = await deps.db.command(async (tx) => {
+    const found = await lockOrder(tx, open.orderId);
+    if ("refused" in found) return found;
+    const { workload, placement, attempt, stage } = found;
+    if (!attempt.tokenHash || !equal(attempt.tokenHash, hashToken(open.token)) || attempt.tokenExpiresAt <= now)
+      return refusal("bad_token", "The order's token is wrong or too old.");
+    if (placement.appliedSeq > 0) return refusal("bad_token", "The order's token was used up.");
+    await tx.sql(
+      "update compute.attempt set session_hash = $2, state = case when state = 'launching' then 'booting' else state end where id = $1",
+      [attempt.id, hashToken(token)],
+    );
+    await renewLease(tx, placement, deps.settings.leaseMs, now);
+    return {
+      session: sessionOf(placement, attempt),
+      token,
+      spec: orderSpec(stage, placement, attempt, deps.settings),
+      secretEnv: stage.spec.secretEnv,
+      allowance: allowanceOf(placement, workload, deps.settings, now),
+    };
+  });
+  if ("refused" in opened) return opened;
+  const { secretEnv, ...rest } = opened;
+  return { ...rest, secrets: await secretValues(deps, opened.session, secretEnv) };
+}
+
+async function secretValues(
+  deps: LifecycleDeps,
+  session: Session,
+  secretEnv: Record<string, string>,
+): Promise<Record<string, string>> {
+  const names = Object.entries(secretEnv);
+  if (names.length === 0) return {};
+  const revealed = await deps.secrets.reveal(deps.db, { tenantId: session.tenantId, holderId: session.workloadId });
+  const values = new Map(revealed.map((s) => [s.name, s.value]));
+  return Object.fromEntries(
+    names.map(([env, name]) => {
+      const value = values.get(name);
+      if (value === undefined) throw new Error(`the pinned secret of ${env} is missing`);
+      return [env, value];
+    }),
+  );
+}
+
+export type Resumed = { session: Session; ackSeq: number; allowance: Allowance };
+
+/** Takes a session up again after a reconnect. */
+export async function resumeSession(
+  deps: LifecycleDeps,
+  resume: { orderId: string; session: string },
+): Promise<Resumed | SessionRefusal> {
+  const now = deps.clock.now();
+  return deps.db.command(async (tx) => {
+    const found = await lockOrder(tx, resume.orderId);
+    if ("refused" in found) return found;
+    const { workload, placement, attempt } = found;
+    if (!attempt.sessionHash || !equal(attempt.sessionHash, hashToken(resume.session)))
+      return refusal("fenced", "The session is not the order's latest one.");
+    await renewLease(tx, placement, deps.settings.leaseMs, now);
+    return {
+      session: sessionOf(placement, attempt),
+      ackSeq: placement.appliedSeq,
+      allowance: allowanceOf(placement, workload, deps.settings, now),
+    };
+  });
+}
+
+/** A heartbeat: renews the lease, pays for the next window, and tells what is wanted. */
+export async function beat(deps: LifecycleDeps, session: Session): Promise<Allowance | SessionRefusal> {
+  const now = deps.clock.now();
+  return deps.db.command(async (tx) => {
+    const found = await lockOrder(tx, session.orderId);
+    if ("refused" in found) return found;
+    const { workload, placement } = found;
+    await renewLease(tx, placement, deps.settings.leaseMs, now);
+    await warnOfBudget(tx, workload, placement, now);
+    if (placement.want === "run")
+      placement.heldMicros = await extendFunding(tx, workload, placement, deps.settings, now);
+    return allowanceOf(placement, workload, deps.settings, now);
+  });
+}
+
+/** What is wanted of an order now, without renewing anything; for pushing a change to its host. */
+export async function currentAllowance(deps: LifecycleDeps, session: Session): Promise<Allowance | SessionRefusal> {
+  const now = deps.clock.now();
+  const placement = await deps.db.row(Placement, "where t.id = $1", [session.placementId]);
+  const workload = await deps.db.row(Workload, "where t.id = $1", [session.workloadId]);
+  if (!placement || !workload) return refusal("unknown", "The order is not known.");
+  if (!live(placement, session.orderId)) return refusal("fenced", "The order is over.");
+  return allowanceOf(placement, workload, deps.settings, now);
+}
+
+export interface LockedOrder {
+  workload: Workload;
+  stage: Stage;
+  placement: Placement;
+  attempt: Attempt;
+}
+
+/** Locks the rows of an order that may still act; a stale or unknown order is refused. */
+export async function lockOrder(tx: Tx, orderId: string): Promise<LockedOrder | SessionRefusal> {
+  const [ids] = await tx.sql<{ workload_id: string; placement_id: string }>(
+    "select workload_id, placement_id from compute.attempt where id = $1",
+    [orderId],
+  );
+  if (!ids) return refusal("unknown", "The order is not known.");
+  const workload = await tx.row(Workload, "where t.id = $1 for update", [ids.workload_id]);
+  const placement = await tx.row(Placement, "where t.id = $1 for update", [ids.placement_id]);
+  const stage = placement && (await tx.row(Stage, "where t.id = $1", [placement.stageRunId]));
+  const attempt = await tx.row(Attempt, "where t.id = $1", [orderId]);
+  if (!workload || !placement || !stage || !attempt) return refusal("unknown", "The order is not known.");
+  if (!live(placement, orderId) || !["launching", "booting", "running"].includes(attempt.state))
+    return refusal("fenced", "The order is over.");
+  return { workload, stage, placement, attempt };
+}
+
+function live(placement: Placement, orderId: string): boolean {
+  return placement.orderId === orderId && (placement.state === "provisioning" || placement.state === "running");
+}
+
+async function renewLease(tx: Tx, placement: Placement, leaseMs: number, now: Date): Promise<void> {
+  placement.lastBeatAt = now;
+  placement.leaseExpiresAt = new Date(now.getTime() + leaseMs);
+  await tx.sql("update compute.placement set last_beat_at = $2, lease_expires_at = $3 where id = $1", [
+    placement.id,
+    now,
+    placement.leaseExpiresAt,
+  ]);
+}
+
+function sessionOf(placement: Placement, attempt: Attempt): Session {
+  return {
+    orderId: attempt.id,
+    placementId: placement.id,
+    workloadId: placement.workloadId,
+    tenantId: placement.tenantId,
+  };
+}
+
+function refusal(refused: SessionRefusal["refused"], message: string): SessionRefusal {
+  return { refused, message };
+}
+
+function equal(a: string, b: string): boolean {
+  const left = Buffer.from(a);
+  const right = Buffer.from(b);
+  return left.length === right.length && timingSafeEqual(left, right);
+}

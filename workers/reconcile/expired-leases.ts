@@ -1,0 +1,35 @@
+import type { Database } from "../../infra/db/database.ts";
+import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
+
+/** Leases that one round looks at. */
+const BATCH = 100;
+
+/**
+ * Ends generations whose lease is over. The host kills its guest before the lease ends, so an expired lease is proof
+ * that nothing of the generation runs. Returns how many were ended.
+ */
+export async function loseExpiredLeases(db: Database, now: Date): Promise<number> {
+  const expired = await db.sql<{ id: string }>(
+    `select id from compute.placement where state in ('provisioning', 'running') and lease_expires_at < $1
+     order by lease_expires_at limit ${BATCH}`,
+    [now],
+  );
+  for (const { id } of expired) await db.command((tx) => loseIfStillExpired(tx, id, now));
+  return expired.length;
+}
+
+type Tx = Parameters<Parameters<Database["command"]>[0]>[0];
+
+async function loseIfStillExpired(tx: Tx, placementId: string, now: Date): Promise<void> {
+  const [row] = await tx.sql<{ workload_id: string }>("select workload_id from compute.placement where id = $1", [
+    placementId,
+  ]);
+  if (!row) return;
+  await tx.sql("select 1 from compute.workload where id = $1 for update", [row.workload_id]);
+  // Read again under the lock: a heartbeat may have come in between.
+  const [still] = await tx.sql(
+    "select 1 from compute.placement where id = $1 and state in ('provisioning', 'running') and lease_expires_at < $2 for update",
+    [placementId, now],
+  );
+  if (still) await loseGeneration(tx, { placementId, trigger: "host_lost", now });
+}

@@ -1,0 +1,55 @@
+import type { Database } from "../../infra/db/database.ts";
+import { enqueue } from "../../infra/db/outbox.ts";
+import {
+  closeWorkload,
+  commitLog,
+  enforceDeadline,
+  placeStage,
+  settlePlacement,
+} from "../../subgraphs/compute/jobs.ts";
+import { closeIfGone } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
+
+/** Rows of each kind that one round takes up. */
+const BATCH = 200;
+/** What is younger than this is still on its ordinary way. */
+const GRACE_MS = 30_000;
+
+/**
+ * Rings the bell again for what a lost queue or a job that gave up has left: the rows say what is undone, so an emptied
+ * queue costs time and no work. Every job that is rung for may have been done meanwhile and then does nothing.
+ */
+export async function ringForUnfinished(db: Database, now: Date): Promise<number> {
+  const before = new Date(now.getTime() - GRACE_MS);
+  let rung = 0;
+  const ring = async (found: { id: string }[], bell: (tx: Tx, id: string) => Promise<void>) => {
+    for (const { id } of found) await db.command((tx) => bell(tx, id));
+    rung += found.length;
+  };
+  await ring(await ids(db, STUCK_STAGES, before), (tx, stageRunId) => enqueue(tx, placeStage, { stageRunId }, now));
+  await ring(await ids(db, ENDED_NOT_GONE, before), (tx, placementId) => closeIfGone(tx, placementId, now));
+  await ring(await ids(db, UNSETTLED, before), (tx, placementId) => enqueue(tx, settlePlacement, { placementId }, now));
+  await ring(await ids(db, UNCOMMITTED_LOGS, before), (tx, placementId) =>
+    enqueue(tx, commitLog, { placementId }, now),
+  );
+  await ring(await ids(db, UNCLOSED, before), (tx, workloadId) => enqueue(tx, closeWorkload, { workloadId }, now));
+  await ring(await ids(db, PAST_DEADLINE, before), (tx, workloadId) =>
+    enqueue(tx, enforceDeadline, { workloadId }, now),
+  );
+  return rung;
+}
+
+type Tx = Parameters<Parameters<Database["command"]>[0]>[0];
+
+function ids(db: Database, text: string, before: Date): Promise<{ id: string }[]> {
+  return db.sql<{ id: string }>(`${text} limit ${BATCH}`, [before]);
+}
+
+const STUCK_STAGES = "select id from compute.stage where status = 'placing' and next_try_at < $1 order by next_try_at";
+const ENDED_NOT_GONE = `select p.id from compute.placement p where p.state = 'ended' and p.gone_at is null and p.ended_at < $1
+  and not exists (select 1 from compute.attempt a where a.placement_id = p.id and a.state <> 'gone') order by p.id`;
+const UNSETTLED = "select id from compute.placement where state = 'ended' and gone_at < $1 order by gone_at";
+const UNCOMMITTED_LOGS = `select id from compute.placement
+  where log_complete and log_bytes > 0 and log_committed_at is null and state in ('ended', 'closed') and ended_at < $1 order by id`;
+const UNCLOSED = "select id from compute.workload where terminal_at < $1 and settled_at is null order by terminal_at";
+const PAST_DEADLINE = `select id from compute.workload
+  where complete_by < $1 and status not in ('completed', 'failed', 'cancelled') order by complete_by`;
