@@ -49,6 +49,11 @@ export function follow<T, C>(options: FollowOptions<T, C>): AsyncIterableIterato
   return new Follower(options);
 }
 
+/** Time until a look without a wake-up: `random` spreads it over ±25 %, and it is doubled while wake-ups are healthy. */
+export function lookAfterMs(rereadMs: number, healthy: boolean, random: () => number): number {
+  return rereadMs * (healthy ? 2 : 1) * (0.75 + random() / 2);
+}
+
 const END: IteratorResult<never> = Object.freeze({ done: true, value: undefined });
 
 interface Waiter<T> {
@@ -143,11 +148,15 @@ class Follower<T, C> implements AsyncIterableIterator<T> {
 
   /** Until a wake-up, the end, or the time for a look without one. */
   #sleep(): Promise<void> {
+    const { rereadMs = REREAD_MS, random = Math.random, wakeups } = this.#options;
     return new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        this.#dirty = true;
-        this.#wake();
-      }, this.#rereadInMs());
+      const timer = setTimeout(
+        () => {
+          this.#dirty = true;
+          this.#wake();
+        },
+        lookAfterMs(rereadMs, wakeups.healthy, random),
+      );
       timer.unref();
       this.#wake = () => {
         clearTimeout(timer);
@@ -155,11 +164,6 @@ class Follower<T, C> implements AsyncIterableIterator<T> {
         resolve();
       };
     });
-  }
-
-  #rereadInMs(): number {
-    const { rereadMs = REREAD_MS, random = Math.random, wakeups } = this.#options;
-    return rereadMs * (wakeups.healthy ? 2 : 1) * (0.75 + random() / 2);
   }
 
   #finish(): void {
