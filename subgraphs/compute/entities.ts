@@ -2,7 +2,7 @@ import { Account } from "./account/account.entity.ts";
 import { Manifest } from "./checkpoint/manifest.entity.ts";
 import { LedgerEntry } from "./ledger/ledger-entry.entity.ts";
 import { LogChunk } from "./log/log-chunk.entity.ts";
-import { Capacity, Offer } from "./offer/offer.entity.ts";
+import { Capacity, Offer, Supplier } from "./offer/offer.entity.ts";
 import { Output } from "./output/output.entity.ts";
 import { UnitObservation } from "./output/unit-observation.entity.ts";
 import { Attempt, Placement } from "./placement/placement.entity.ts";
@@ -22,6 +22,7 @@ export const computeEntities = [
   Output,
   Placement,
   Stage,
+  Supplier,
   UnitObservation,
   Workload,
   WorkloadEvent,

@@ -1,6 +1,17 @@
 import { Index } from "@mikro-orm/decorators/legacy";
 import { column, table } from "../../../infra/db/attr.ts";
 
+/** One supplier as the platform last heard of it. */
+@table("compute", "supplier")
+export class Supplier {
+  /** The driver's `supplier`. */
+  @column.id() id!: string;
+  /** Rises with every change of one of its offers, under the row's lock. */
+  @column.int() version!: number;
+  /** When it last said what it offers. */
+  @column.at() seenAt!: Date;
+}
+
 /** Capacity that offers share, with what is reserved of it. Reserved never exceeds total: the claim's WHERE sees to it. */
 @table("compute", "capacity")
 export class Capacity {
@@ -24,6 +35,7 @@ export class Capacity {
   name: "offer_identity",
   expression: `create unique index offer_identity on compute.offer (supplier, sku, region)`,
 })
+@Index({ name: "offer_changes", properties: ["supplier", "version"] })
 export class Offer {
   @column.id() id!: string;
   @column.text() supplier!: string;
@@ -52,4 +64,6 @@ export class Offer {
   @column.at({ nullable: true }) quarantinedUntil!: Date | null;
   /** Boots that failed one after another. */
   @column.int() failuresInRow!: number;
+  /** The supplier's version at which this row last changed. */
+  @column.int({ defaultRaw: "0" }) version!: number;
 }

@@ -118,7 +118,7 @@ export class Placement {
 @table("compute", "attempt")
 @Index({
   name: "attempt_open",
-  expression: `create index attempt_open on compute.attempt (created_at) where state <> 'gone'`,
+  expression: `create index attempt_open on compute.attempt (next_check_at) where state <> 'gone'`,
 })
 export class Attempt {
   /** Our order id, the supplier's idempotency token. */
@@ -149,6 +149,14 @@ export class Attempt {
   @column.text({ nullable: true }) failureCode!: string | null;
   @column.text({ nullable: true }) failureMessage!: string | null;
   @column.at({ nullable: true }) terminateRequestedAt!: Date | null;
+  /** When the reconciler asks the supplier about it next. */
+  @column.at({ defaultRaw: "now()" }) nextCheckAt!: Date;
+  /** Questions in a row that the supplier left without a useful answer; lengthens the wait for the next one. */
+  @column.int({ defaultRaw: "0" }) fruitlessChecks!: number;
+  /** Since when the supplier says that it is gone although nothing ended it. */
+  @column.at({ nullable: true }) goneSeenAt!: Date | null;
+  /** What the supplier last said of it, for operators. */
+  @column.text({ nullable: true }) supplierSaid!: string | null;
   @column.at({ nullable: true }) goneAt!: Date | null;
   @column.at() createdAt!: Date;
 }
