@@ -9,7 +9,7 @@ export function canonicalJson(value: unknown): string {
     return JSON.stringify(value);
   }
   if (Array.isArray(value)) return `[${value.map((v) => canonicalJson(v === undefined ? null : v)).join(",")}]`;
-  if (value instanceof Date) return JSON.stringify(value);
+  if (value instanceof Date) return JSON.stringify(value.toISOString());
   if (typeof value === "object") {
     const members = Object.entries(value as Record<string, unknown>).filter(([, v]) => v !== undefined);
     members.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));

@@ -10,18 +10,26 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => new Date(),
   monotonicMs: () => performance.now(),
-  sleep: (ms, signal) =>
-    new Promise((resolve) => {
-      if (signal?.aborted) return resolve();
-      const wake = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", wake);
-        resolve();
-      };
-      const timer = setTimeout(wake, ms);
-      signal?.addEventListener("abort", wake, { once: true });
-    }),
+  sleep: async (ms, signal) => {
+    for (let restMs = ms; restMs > 0 && !signal?.aborted; restMs -= LONGEST_TIMER_MS)
+      await oneTimer(Math.min(restMs, LONGEST_TIMER_MS), signal);
+  },
 };
+
+/** A timer set to more than this fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+function oneTimer(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", wake);
+      resolve();
+    };
+    const timer = setTimeout(wake, ms);
+    signal?.addEventListener("abort", wake, { once: true });
+  });
+}
 
 /** A clock that moves only when told to; sleepers wake in order of their due time. */
 export class FakeClock implements Clock {
