@@ -1,6 +1,7 @@
 import { BigIntType, JsonType, type PropertyOptions } from "@mikro-orm/core";
 import { Entity, Property } from "@mikro-orm/decorators/legacy";
 import { Directive, Field, Float, GraphQLISODateTime, ID, Int, ObjectType } from "type-graphql";
+import { Node } from "../graphql/node.ts";
 import { Json, SafeInt, Usd } from "../graphql/scalars.ts";
 import { enumOf } from "./closed.ts";
 import { addColumn, addTable } from "./columns.ts";
@@ -44,8 +45,22 @@ function both<V, const O extends ColumnOptions>(
 ): On<Maybe<V, O>> {
   return ((target: object, key: string) => {
     stored(options, o, count)(target, key);
-    Field(type as () => typeof String, { description, nullable: o?.nullable ?? false, simple: true })(target, key);
+    const shown = shownAs(target, key);
+    Field(type as () => typeof String, { description, nullable: o?.nullable ?? false, simple: true })(target, shown);
   }) as On<Maybe<V, O>>;
+}
+
+/** The graph shows money in dollars, so a column `spendMicros` is the field `spendUsd`: a getter of the class reads it. */
+function shownAs(target: object, key: string): string {
+  const shown = key.replace("Micros", "Usd");
+  if (shown !== key)
+    Object.defineProperty(target, shown, {
+      configurable: true,
+      get(this: Record<string, unknown>) {
+        return this[key];
+      },
+    });
+  return shown;
 }
 
 const text = { type: "text", columnType: "text" } as const;
@@ -100,7 +115,8 @@ export const column = {
 /** A federated entity: a table in the domain's schema and a GraphQL type with a key. */
 export function entity(schema: string, tableName: string, description: string, key = "id"): ClassDecorator {
   return (target) => {
-    object(schema, tableName, description)(target);
+    table(schema, tableName)(target);
+    ObjectType(target.name, { description, implements: Node })(target);
     Directive(`@key(fields: "${key}")`)(target);
   };
 }
