@@ -60,7 +60,12 @@ export interface Contract {
 
 /** Reads `schema/contract/openapi.json`. */
 export function readContract(file: string): Contract {
-  return contractOf(JSON.parse(readFileSync(file, "utf8")) as OpenApi);
+  return contractOf(JSON.parse(readFileSync(file, "utf8"), withoutNullRequired) as OpenApi);
+}
+
+/** The published wire says `required: null` in one schema. That is no JSON Schema; what it means is nothing. */
+function withoutNullRequired(key: string, value: unknown): unknown {
+  return key === "required" && value === null ? undefined : value;
 }
 
 /** Indexes a contract by operationId. */
