@@ -1,0 +1,149 @@
+import { createHash } from "node:crypto";
+import type { Actor } from "../infra/kernel/actor.ts";
+import type { Clock } from "../infra/kernel/clock.ts";
+import { LIMITS } from "../infra/kernel/limits.ts";
+import { COMMON, Refused } from "../infra/kernel/refusal.ts";
+import { BoundedMap } from "./bounded-map.ts";
+
+/** Finds who a key belongs to; null for a key that is unknown, revoked or expired. Rejects when it cannot be known. */
+export type ResolveActor = (apiKey: string) => Promise<Actor | null>;
+
+interface Entry {
+  readonly apiKey: string;
+  actor: Promise<Actor | null>;
+  /** Monotonic. */
+  staleAtMs: number;
+}
+
+/** A stream that ends with its key. */
+interface Watch {
+  readonly apiKey: string | null;
+  readonly end: () => void;
+}
+
+/** How long a key that nobody knows is not looked up again: a new key must work soon. */
+const UNKNOWN_KEY_MS = 1_000;
+const MAX_KEYS = 10_000;
+const MAX_KEY_LENGTH = 512;
+
+/** The keys in use: who they belong to, for a few seconds without asking again, and the streams that live by them. */
+export class Keys {
+  readonly #resolve: ResolveActor;
+  readonly #clock: Clock;
+  readonly #cacheMs: number;
+  readonly #entries = new BoundedMap<string, Entry>(MAX_KEYS);
+  readonly #apiKeys = new WeakMap<Actor, string>();
+  readonly #watches = new Map<string, Set<Watch>>();
+  #looking: AbortController | null = null;
+
+  constructor(resolve: ResolveActor, clock: Clock, cacheMs: number = LIMITS.actorCacheMs) {
+    this.#resolve = resolve;
+    this.#clock = clock;
+    this.#cacheMs = cacheMs;
+  }
+
+  /** Who a key belongs to; refused as `unauthorized`, or as `unavailable` when that can't be known just now. */
+  async actorFor(apiKey: string): Promise<Actor> {
+    if (apiKey === "" || apiKey.length > MAX_KEY_LENGTH) throw new Refused(COMMON.unauthorized);
+    const actor = await this.#lookUp(apiKey);
+    if (!actor) throw new Refused(COMMON.unauthorized);
+    return actor;
+  }
+
+  /** To be called when a key was revoked or changed: forgets it and ends its streams. */
+  revoked(keyId: string): void {
+    for (const entry of [...this.#entries.values()]) {
+      void entry.actor.then(
+        (actor) => actor?.keyId === keyId && this.#entries.delete(digest(entry.apiKey)),
+        () => {}, // a look-up that failed is not kept
+      );
+    }
+    for (const watch of [...(this.#watches.get(keyId) ?? [])]) watch.end();
+  }
+
+  /** Calls `end` when the actor's key is revoked or expires; gives back how to stop watching. */
+  watch(actor: Actor, end: () => void): () => void {
+    const watch: Watch = { apiKey: this.#apiKeys.get(actor) ?? null, end };
+    const watches = this.#watches.get(actor.keyId) ?? new Set<Watch>();
+    this.#watches.set(actor.keyId, watches);
+    watches.add(watch);
+    if (!this.#looking) void this.#lookAgain();
+    return () => {
+      watches.delete(watch);
+      if (watches.size === 0 && this.#watches.get(actor.keyId) === watches) this.#watches.delete(actor.keyId);
+      if (this.#watches.size === 0) this.#looking?.abort();
+    };
+  }
+
+  /** Stops looking after keys; streams that are still open no longer end with them. */
+  close(): void {
+    this.#watches.clear();
+    this.#looking?.abort();
+  }
+
+  /** Streams that live by a key at the moment. */
+  get watched(): number {
+    let count = 0;
+    for (const watches of this.#watches.values()) count += watches.size;
+    return count;
+  }
+
+  async #lookUp(apiKey: string): Promise<Actor | null> {
+    const hash = digest(apiKey);
+    const nowMs = this.#clock.monotonicMs();
+    let entry = this.#entries.get(hash);
+    if (!entry || entry.staleAtMs <= nowMs) {
+      entry = { apiKey, actor: this.#resolve(apiKey), staleAtMs: nowMs + this.#cacheMs };
+      this.#entries.set(hash, entry);
+    }
+    try {
+      const actor = await entry.actor;
+      if (actor) this.#apiKeys.set(actor, apiKey);
+      else entry.staleAtMs = Math.min(entry.staleAtMs, nowMs + UNKNOWN_KEY_MS);
+      return actor;
+    } catch (error) {
+      if (this.#entries.get(hash) === entry) this.#entries.delete(hash);
+      const refused = new Refused(COMMON.unavailable, {
+        message: "The key can't be checked just now.",
+        retryAfterSeconds: 1,
+      });
+      refused.cause = error;
+      throw refused;
+    }
+  }
+
+  /** While streams are open: asks again whether their keys still hold, as a notice of a revocation may be lost. */
+  async #lookAgain(): Promise<void> {
+    const looking = new AbortController();
+    this.#looking = looking;
+    for (;;) {
+      await this.#clock.sleep(this.#cacheMs, looking.signal);
+      if (looking.signal.aborted) break;
+      await Promise.all([...this.#watches.values()].map((watches) => this.#endIfGone([...watches])));
+    }
+    if (this.#looking === looking) this.#looking = null;
+    if (this.#watches.size > 0 && !this.#looking) void this.#lookAgain();
+  }
+
+  async #endIfGone(watches: Watch[]): Promise<void> {
+    const apiKey = watches.find((watch) => watch.apiKey !== null)?.apiKey;
+    if (!apiKey) return; // made in this process from an actor of its own
+    try {
+      if (await this.#lookUp(apiKey)) return;
+    } catch {
+      return; // not knowing is no proof that the key is gone
+    }
+    for (const watch of watches) watch.end();
+  }
+}
+
+/** The API key of an Authorization header: `Bearer nk_…`. Null when there is none. */
+export function bearerKey(header: string | undefined): string | null {
+  const match = header === undefined ? null : /^Bearer +(\S+) *$/i.exec(header);
+  return match ? match[1]! : null;
+}
+
+/** Keys are remembered by digest: a dump of the map's keys tells nobody a key. */
+function digest(apiKey: string): string {
+  return createHash("sha256").update(apiKey).digest("base64");
+}

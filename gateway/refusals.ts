@@ -1,0 +1,57 @@
+import { GraphQLError } from "graphql";
+import { refusalError } from "../infra/graphql/errors.ts";
+import { type RefusalKind, Refused, refusals } from "../infra/kernel/refusal.ts";
+
+/** What the gateway itself refuses, and what it says when a part of the graph does not answer. */
+export const GATEWAY = refusals({
+  query_too_long: [400, "The document has too many tokens.", "Ask for less, or split the document."],
+  query_too_deep: [400, "The operation nests too deeply.", "Ask for fewer levels, or split the operation."],
+  too_many_aliases: [400, "The operation has too many aliases.", "Use fewer aliases, or split the operation."],
+  too_many_root_fields: [400, "The operation has too many fields at its root.", "Split the operation."],
+  query_too_costly: [400, "The operation may read too much.", "Ask for smaller pages or fewer fields."],
+  too_many_operations: [
+    400,
+    "Too many operations run on this connection.",
+    "Complete some, or open another connection.",
+  ],
+  not_persisted: [403, "Only persisted operations run here.", "Send the hash of an operation that was registered."],
+  subscription_needs_stream: [
+    400,
+    "A subscription needs a stream.",
+    "Use graphql-ws on this path, or POST to /graphql/stream.",
+  ],
+  mutation_needs_post: [405, "A mutation can't be sent with GET.", "Send it with POST."],
+  key_ended: [401, "The API key was revoked or has expired; this stream has ended.", "Connect again with a valid key."],
+  subgraph_timeout: [
+    504,
+    "A part of the graph did not answer in time.",
+    "Repeat the request; a mutation may have taken effect.",
+  ],
+  subgraph_unavailable: [503, "A part of the graph cannot be reached just now.", "Repeat the request shortly."],
+  internal_error: [
+    500,
+    "Something went wrong on our side.",
+    "Repeat the request; if it fails again, report the request id.",
+  ],
+});
+
+/** A limit that was passed: says the limit and the number seen. */
+export function beyond(kind: RefusalKind, limit: number, seen: number | string): Refused {
+  return new Refused(kind, {
+    message: `${kind.message} The limit is ${limit}, this has ${seen}.`,
+    extra: { limit, seen },
+  });
+}
+
+/** The GraphQL error of a refusal, which also sets the HTTP status when the whole request was refused. */
+export function requestRefusal(refused: Refused): GraphQLError {
+  const error = refusalError(refused);
+  const headers = new Map<string, string>();
+  if (refused.detail.retryAfterSeconds !== undefined)
+    headers.set("retry-after", String(refused.detail.retryAfterSeconds));
+  if (refused.kind.status === 401) headers.set("www-authenticate", "Bearer");
+  return new GraphQLError(error.message, {
+    originalError: refused,
+    extensions: { ...error.extensions, http: { status: refused.kind.status, headers } as never },
+  });
+}

@@ -1,0 +1,98 @@
+import { Logger } from "@graphql-hive/logger";
+import { unifiedGraphHandler } from "@graphql-hive/router-runtime";
+import { filterInternalFieldsAndTypes } from "@graphql-tools/federation";
+import type { ExecutionRequest } from "@graphql-tools/utils";
+import { buildSchema, type DocumentNode, type ExecutionResult, type GraphQLSchema, OperationTypeNode } from "graphql";
+import { lenient } from "./lenient.ts";
+import type { Caller, SubgraphAnswer, SubgraphRequest, Variables } from "./request.ts";
+import { isStream, mapStream, type Stream } from "./stream.ts";
+
+/** Sends one step of a plan to a subgraph. Must not throw: a failure is a result with errors. */
+export type ExecuteOnSubgraph = (
+  subgraph: string,
+  request: SubgraphRequest,
+  caller: Caller,
+) => SubgraphAnswer | Promise<SubgraphAnswer>;
+
+/** What the router runs: one operation of one document. */
+export interface RoutedRequest {
+  readonly document: DocumentNode;
+  readonly operationName?: string;
+  readonly variables: Variables;
+  readonly caller: Caller;
+}
+
+/** Plans operations over the supergraph and runs the plans. Plans are kept as long as their document node. */
+export interface Router {
+  /** The graph as clients see it. */
+  readonly schema: GraphQLSchema;
+  /** Runs a query or mutation; rejects when it cannot be planned. Nulls are as the subgraphs gave them: results need completion. */
+  run(request: RoutedRequest): Promise<ExecutionResult>;
+  /** Opens a subscription; a result says why it could not be opened. */
+  open(request: RoutedRequest): Promise<Stream<ExecutionResult> | ExecutionResult>;
+}
+
+/** What travels through the router beside the request. */
+interface Passage {
+  readonly caller: Caller;
+  /** Set while a subscription is opened: takes the request for the stream instead of running it. */
+  opening?: { subgraph: string; request: SubgraphRequest } | null;
+  /** The event of a subscription that the plan runs for. */
+  event?: ExecutionResult;
+}
+
+type Execute = (request: ExecutionRequest) => ExecutionResult | Promise<ExecutionResult>;
+
+const read = (sdl: string) => buildSchema(sdl, { assumeValid: true, assumeValidSDL: true });
+
+export async function createRouter(supergraphSdl: string, execute: ExecuteOnSubgraph): Promise<Router> {
+  const handler = await unifiedGraphHandler({
+    unifiedGraph: read(lenient(supergraphSdl)),
+    getUnifiedGraphSDL: () => supergraphSdl,
+    onSubgraphExecute: ((subgraph: string, request: ExecutionRequest) => dispatch(subgraph, request, execute)) as never,
+    log: new Logger({ level: false }),
+  });
+  const plan = handler.executor as unknown as Execute;
+  const pass = async (
+    { document, operationName, variables }: RoutedRequest,
+    passage: Passage,
+  ): Promise<ExecutionResult> => plan({ document, operationName, variables, context: passage });
+  return {
+    schema: filterInternalFieldsAndTypes(read(supergraphSdl)),
+    run: (request) => pass(request, { caller: request.caller }),
+    async open(request) {
+      const opening: Passage = { caller: request.caller, opening: null };
+      const refused = await pass(request, opening);
+      if (!opening.opening) return refused;
+      const source = await execute(opening.opening.subgraph, opening.opening.request, request.caller);
+      if (!isStream(source)) return source;
+      // Each event runs the plan anew: the router's own streams keep the errors of all events before.
+      return mapStream(source[Symbol.asyncIterator](), (event) => pass(request, { caller: request.caller, event }));
+    },
+  };
+}
+
+function dispatch(
+  subgraph: string,
+  request: ExecutionRequest,
+  execute: ExecuteOnSubgraph,
+): SubgraphAnswer | Promise<SubgraphAnswer> {
+  const passage = request.context as Passage;
+  const operationType = (request.operationType as OperationTypeNode | undefined) ?? OperationTypeNode.QUERY;
+  const { caller } = passage;
+  const step: SubgraphRequest = {
+    actor: caller.actor,
+    requestId: caller.requestId,
+    signal: caller.signal,
+    document: request.document,
+    operationType,
+    operationName: request.operationName,
+    variables: (request.variables ?? {}) as Variables,
+  };
+  if (operationType === "subscription") {
+    if (passage.event) return passage.event;
+    passage.opening = { subgraph, request: step };
+    return { data: null };
+  }
+  return execute(subgraph, step, caller);
+}

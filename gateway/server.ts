@@ -1,0 +1,141 @@
+import { fastifyApolloHandler } from "@as-integrations/fastify";
+import cors from "@fastify/cors";
+import websocket from "@fastify/websocket";
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { parseJsonBody } from "../infra/kernel/json-body.ts";
+import { LIMITS } from "../infra/kernel/limits.ts";
+import { COMMON, type RefusalKind, Refused } from "../infra/kernel/refusal.ts";
+import { createApollo } from "./apollo.ts";
+import type { Gateway } from "./gateway.ts";
+import { serveGraphiql } from "./graphiql/graphiql.ts";
+import { bearerKey } from "./keys.ts";
+import { GATEWAY, requestRefusal } from "./refusals.ts";
+import { REQUEST_ID_HEADER, requestIdOf } from "./request-id.ts";
+import { serveSse } from "./sse.ts";
+import { serveSockets } from "./subscriptions.ts";
+
+/** What the HTTP server around a gateway is told. */
+export interface ServerOptions {
+  /** Origins whose pages may call; none by default. `true` lets every page. */
+  allowedOrigins?: readonly string[] | true;
+  /** Serves GraphiQL at `/graphiql`. Default false. */
+  graphiql?: boolean;
+  /** Most bytes of a GraphQL request. */
+  graphqlBodyBytes?: number;
+  /** Most bytes of other requests' bodies, where the route says nothing. */
+  bodyBytes?: number;
+  /** Whether `X-Forwarded-*` are believed. Default false. */
+  trustProxy?: boolean | string | string[];
+}
+
+/** A Fastify app with GraphQL at `/graphql` and `/graphql/stream`; others add their routes before it listens. */
+export async function createServer(gateway: Gateway, options: ServerOptions = {}): Promise<FastifyInstance> {
+  const app = Fastify({
+    loggerInstance: gateway.log,
+    disableRequestLogging: true,
+    requestIdHeader: false,
+    genReqId: requestIdOf,
+    bodyLimit: options.bodyBytes ?? LIMITS.jsonBodyBytes,
+    trustProxy: options.trustProxy ?? false,
+    forceCloseConnections: true,
+  });
+  app.addHook("onRequest", async (request, reply) => {
+    reply.header(REQUEST_ID_HEADER, request.id);
+  });
+  await app.register(cors, {
+    origin: options.allowedOrigins === true ? true : [...(options.allowedOrigins ?? [])],
+    exposedHeaders: [REQUEST_ID_HEADER, "retry-after", "idempotent-replayed"],
+    maxAge: 600,
+  });
+  await app.register(websocket, { options: { maxPayload: options.graphqlBodyBytes ?? LIMITS.graphqlBodyBytes } });
+  await app.register(async (scope) => serveGraphql(scope, gateway, options));
+  if (options.graphiql) await app.register(serveGraphiql);
+  app.addHook("onClose", async () => gateway.close());
+  return app;
+}
+
+async function serveGraphql(scope: FastifyInstance, gateway: Gateway, options: ServerOptions): Promise<void> {
+  const apollo = await createApollo(gateway);
+  scope.addHook("onClose", async () => apollo.stop());
+  readBodies(scope);
+  scope.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply, gateway));
+  const handler = fastifyApolloHandler(apollo, {
+    context: async (request, reply) => ({
+      actor: await actorOf(gateway, request),
+      requestId: request.id,
+      signal: goneSignal(reply),
+    }),
+  });
+  const bodyLimit = options.graphqlBodyBytes ?? LIMITS.graphqlBodyBytes;
+  // One route for GET and the upgrade: a route for sockets alone would answer plain GET queries with 404.
+  scope.route({
+    method: "GET",
+    url: "/graphql",
+    handler,
+    preHandler: options.graphiql ? [toPage] : [],
+    wsHandler: serveSockets(gateway),
+  });
+  scope.route({ method: "POST", url: "/graphql", bodyLimit, handler });
+  serveSse(scope, gateway, bodyLimit, (request) => actorOf(gateway, request));
+}
+
+/** JSON is read strictly; other bodies are left unread, for Apollo to refuse as cross-site or of the wrong type. */
+function readBodies(scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser(
+    ["application/json", "application/graphql+json"],
+    { parseAs: "buffer" },
+    (_request, body, done) => {
+      try {
+        done(null, parseJsonBody(body as Buffer).value);
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  );
+  scope.addContentTypeParser("*", { parseAs: "buffer" }, (_request, _body, done) => done(null, undefined));
+}
+
+/** Who asks; null without an Authorization header. A header that holds no good key is refused. */
+async function actorOf(gateway: Gateway, request: FastifyRequest) {
+  const { authorization } = request.headers;
+  if (authorization === undefined) return null;
+  try {
+    const apiKey = bearerKey(authorization);
+    if (!apiKey) throw new Refused(COMMON.unauthorized);
+    return await gateway.keys.actorFor(apiKey);
+  } catch (error) {
+    throw error instanceof Refused ? requestRefusal(error) : error;
+  }
+}
+
+/** Aborts when the client has gone before it had its answer. */
+function goneSignal(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  reply.raw.once("close", () => {
+    if (!reply.raw.writableFinished) gone.abort();
+  });
+  return gone.signal;
+}
+
+/** A browser that was pointed at the endpoint gets the page. */
+async function toPage(request: FastifyRequest, reply: FastifyReply) {
+  if (request.headers.accept?.includes("text/html") && !request.url.includes("?")) return reply.redirect("/graphiql");
+}
+
+/** Errors before GraphQL began, in GraphQL's form. */
+function answerError(error: FastifyError | Refused, request: FastifyRequest, reply: FastifyReply, gateway: Gateway) {
+  const refused = error instanceof Refused ? error : new Refused(kindOf(error));
+  if (refused.kind === GATEWAY.internal_error)
+    gateway.log.error({ requestId: request.id, err: error }, "request failed");
+  const { http, ...extensions } = requestRefusal(refused).extensions;
+  return reply
+    .code(refused.kind.status)
+    .send({ errors: [{ message: refused.message, extensions: { ...extensions, requestId: request.id } }] });
+}
+
+function kindOf(error: FastifyError): RefusalKind {
+  if (error.statusCode === 413) return COMMON.body_too_large;
+  if (error.statusCode === 415) return COMMON.unsupported_media_type;
+  return error.statusCode !== undefined && error.statusCode < 500 ? COMMON.invalid_request : GATEWAY.internal_error;
+}
