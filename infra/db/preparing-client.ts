@@ -18,7 +18,8 @@ const types: pg.CustomTypesConfig = {
 export class PreparingClient extends pg.Client {
   // biome-ignore lint/suspicious/noExplicitAny: pg's overloads cannot be spelled in one signature
   override query(a: any, b?: any, c?: any): any {
-    if (typeof a !== "string" || !Array.isArray(b) || b.length === 0) return super.query(a, b, c);
+    if (typeof a !== "string") return super.query(a, b, c);
+    if (!Array.isArray(b) || b.length === 0) return super.query({ text: a, types } as never, typeof b === "function" ? b : c);
     let name = names.get(a);
     if (!name && names.size < MAX_STATEMENTS) {
       name = `s${names.size}`;

@@ -1,0 +1,73 @@
+import { readdirSync, readFileSync } from "node:fs";
+import pg from "pg";
+import { projectFile } from "../telemetry/project-root.ts";
+
+/**
+ * Migrations are SQL files, applied in the order of their names, each in a transaction of its own. They expand first and
+ * contract in a later release, because the previous release's code runs on the new schema while processes are replaced.
+ */
+export interface Migration {
+  /** File name without its suffix, such as `0001-initial`. */
+  name: string;
+  sql: string;
+}
+
+/** Any constant that nothing else in the database uses. */
+const MIGRATION_LOCK = 4_711_001_001n;
+
+const FOLDER = ["infra", "db", "migrations"];
+
+/** The migrations of this release. */
+export function migrations(): Migration[] {
+  const files = readdirSync(projectFile(...FOLDER)).filter((file) => file.endsWith(".sql"));
+  return files.sort().map((file) => ({
+    name: file.slice(0, -".sql".length),
+    sql: readFileSync(projectFile(...FOLDER, file), "utf8"),
+  }));
+}
+
+/** The database is newer than this release: it must not be written to. */
+export class DatabaseTooNew extends Error {
+  override readonly name = "DatabaseTooNew";
+
+  constructor(unknown: readonly string[]) {
+    super(`The database was migrated by a later release (${unknown.join(", ")}). Start that release instead.`);
+  }
+}
+
+/** Applies what is missing and returns its names. Processes that start together wait for the first of them. */
+export async function migrate(url: string, wanted: readonly Migration[] = migrations()): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url, application_name: "nodus migrate" });
+  await client.connect();
+  try {
+    await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    const applied = await appliedNames(client);
+    const unknown = [...applied].filter((name) => !wanted.some((m) => m.name === name));
+    if (unknown.length > 0) throw new DatabaseTooNew(unknown);
+    const missing = wanted.filter((m) => !applied.has(m.name));
+    for (const migration of missing) await apply(client, migration);
+    return missing.map((m) => m.name);
+  } finally {
+    await client.end(); // also lets go of the lock
+  }
+}
+
+async function appliedNames(client: pg.Client): Promise<Set<string>> {
+  await client.query(
+    "create schema if not exists infra; create table if not exists infra.migration (name text primary key, applied_at timestamptz not null)",
+  );
+  const { rows } = await client.query<{ name: string }>("select name from infra.migration");
+  return new Set(rows.map((row) => row.name));
+}
+
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  await client.query("begin");
+  try {
+    await client.query(migration.sql);
+    await client.query("insert into infra.migration (name, applied_at) values ($1, now())", [migration.name]);
+    await client.query("commit");
+  } catch (error) {
+    await client.query("rollback");
+    throw new Error(`migration ${migration.name} failed`, { cause: error });
+  }
+}
