@@ -38,10 +38,14 @@ let latestMs = 0;
  */
 export function newId(noun: IdNoun, now: Date, random?: RandomBytes): string {
   const msecs = now.getTime();
+  const uuid = v7(random ? { msecs, random: random(16) } : { msecs, seq: nextInMs(msecs) });
+  return `${ID_PREFIX[noun]}_${uuid.replaceAll("-", "")}`;
+}
+
+function nextInMs(msecs: number): number {
   sequence = msecs === latestMs ? (sequence + 1) >>> 0 : 0;
   latestMs = msecs;
-  const uuid = v7({ msecs, seq: sequence, ...(random ? { random: random(16) } : {}) });
-  return `${ID_PREFIX[noun]}_${uuid.replaceAll("-", "")}`;
+  return sequence;
 }
 
 /** True for a string that `newId(noun)` could have made or that an older deployment may have handed out. */
