@@ -67,12 +67,9 @@ export async function survivesDyingAtEveryStep<W extends JobWorld>(trial: JobTri
     const death = deathAt(n);
     await inWorld(trial, async (world) => {
       await live(trial, world, death);
-      const where = death.steps.at(-1) ?? "no step";
-      await toCompletion(
-        trial,
-        world,
-        death.happened ? `the run after a death at step ${n} (${where})` : "a second run",
-      );
+      const lived = death.happened ? `a death at step ${n} (${death.steps.at(-1)})` : "a whole life";
+      await toCompletion(trial, world, `the run after ${lived}`);
+      return lived;
     });
     if (!death.happened) return death.steps;
   }
@@ -84,20 +81,25 @@ const MOST_STEPS = 200;
 /** Runs until a job must be done. */
 const MOST_RUNS = 20;
 
-/** One life of the job, to its end or to its death. */
+/** One life of the job, to its end (through later runs, if it asks for some) or to its death. */
 async function live<W extends JobWorld>(trial: JobTrial<W>, world: W, death: Death): Promise<void> {
   const ports = Object.entries(world.ports ?? {}).map(([name, port]) => [name, death.port(name, port)] as const);
   const seen = { ...world, db: death.database(world.db), ports: Object.fromEntries(ports) };
   try {
-    await trial.run(seen);
+    await toCompletion(trial, seen, "the first life", () => death.happened);
   } catch (error) {
     if (!death.happened) throw error;
   }
   await death.quiet();
 }
 
-/** Runs the job as the queue would until it says that it is done. */
-async function toCompletion<W extends JobWorld>(trial: JobTrial<W>, world: W, what: string): Promise<void> {
+/** Runs the job as the queue would until it says that it is done, or until it is dead, whatever it says then. */
+async function toCompletion<W extends JobWorld>(
+  trial: JobTrial<W>,
+  world: W,
+  what: string,
+  dead: () => boolean = () => false,
+): Promise<void> {
   let outcome: Outcome | null = null;
   for (let run = 0; run < MOST_RUNS; run++) {
     try {
@@ -105,7 +107,7 @@ async function toCompletion<W extends JobWorld>(trial: JobTrial<W>, world: W, wh
     } catch (cause) {
       throw new Error(`${what} failed: ${(cause as Error).message}`, { cause });
     }
-    if (outcome.outcome === "done") return;
+    if (outcome.outcome === "done" || dead()) return;
     if (outcome.outcome === "later") await moveClockTo(world.clock, outcome.at);
   }
   throw new Error(`${what} is not done after ${MOST_RUNS} runs; the last one said ${JSON.stringify(outcome)}`);
