@@ -72,11 +72,11 @@ test("a job that claims, acts by its own id and settles under a fence survives e
 });
 
 test("a job that makes a new order id in each run is caught between the purchase and the settlement", async () => {
-  let made = 0;
   const careless = async ({ db, ports }: ShopWorld): Promise<Outcome> => {
     const [open] = await db.sql("select id from purchase where id = 'p1' and state = 'wanted'");
     if (!open) return DONE;
-    const receipt = await ports.shop.buy(made++ === 0 ? "order-p1" : `order-p1-${made}`);
+    const fresh = ports.shop.orders.size === 0 ? "order-p1" : "another-order";
+    const receipt = await ports.shop.buy(fresh);
     await db.command((tx) => tx.sql("update purchase set state = 'bought', receipt = $1 where id = 'p1'", [receipt]));
     return DONE;
   };
