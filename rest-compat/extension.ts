@@ -8,7 +8,8 @@ import { GraphRefused } from "./wire/errors.ts";
 
 /** A path that real clients call although the contract does not have it: answered, or refused by name with a way out. */
 export type Extension = {
-  readonly method: Method;
+  readonly methods: readonly Method[];
+  /** As in the contract; a last `*` takes the rest. */
   readonly path: string;
   readonly envelope?: Envelope;
   /** Answers without credentials. */

@@ -132,8 +132,8 @@ const table: Table = {
 };
 const NOT_HERE = refusals({ not_here: [501, "Not in this release.", "Use something else."] });
 const extensions: Extension[] = [
-  { method: "get", path: "/v1/extra", refuse: NOT_HERE.not_here },
-  { method: "post", path: "/v1/open", open: true, refuse: NOT_HERE.not_here },
+  { methods: ["get"], path: "/v1/extra", refuse: NOT_HERE.not_here },
+  { methods: ["post"], path: "/v1/open", open: true, refuse: NOT_HERE.not_here },
 ];
 const BUSY = refusals({ thing_busy: [503, "Busy.", "Wait."], thing_odd: [409, "Odd.", "Make it even."] });
 

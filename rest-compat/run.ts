@@ -59,8 +59,9 @@ export async function restCompat(app: FastifyInstance, options: RestOptions): Pr
       add(method, operation.path, { envelope: operation.envelope }, handler);
   }
   for (const extension of extensions) {
-    const { method, path, envelope, open } = extension;
-    add(method, path, { envelope, open }, extensionHandler(compilation, extension));
+    const { methods, path, envelope, open } = extension;
+    const handler = extensionHandler(compilation, extension);
+    for (const method of methods) add(method, path, { envelope, open }, handler);
   }
   refuseTheRest(app, known);
 }

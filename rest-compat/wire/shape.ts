@@ -62,9 +62,7 @@ function absoluteRefs(schema: unknown, base: string): unknown {
 
 function refusalOf(errors: readonly ErrorObject[]): Refused {
   // In a union every branch complains: the complaint that got furthest into the value says most.
-  const depth = (error: ErrorObject) =>
-    error.instancePath.split("/").length + (error.keyword === "anyOf" || error.keyword === "oneOf" ? -0.5 : 0);
-  const error = errors.reduce((best, next) => (depth(next) > depth(best) ? next : best));
+  const error = errors.reduce((best, next) => (depthOf(next) > depthOf(best) ? next : best));
   if (error.keyword === "additionalProperties") {
     const field = `${error.instancePath}/${escaped(error.params.additionalProperty as string)}`;
     return new Refused(COMMON.unknown_field, { field, message: `${field} is not a member that this request takes.` });
@@ -75,6 +73,12 @@ function refusalOf(errors: readonly ErrorObject[]): Refused {
     field,
     message: `${field || "The body"} ${missing ? "is required" : wordsOf(error)}.`,
   });
+}
+
+function depthOf({ instancePath, keyword }: ErrorObject): number {
+  const steps = instancePath.split("/").length;
+  if (keyword === "additionalProperties" || keyword === "required") return steps + 1; // it names a member below
+  return keyword === "anyOf" || keyword === "oneOf" ? steps - 0.5 : steps;
 }
 
 function wordsOf(error: ErrorObject): string {
