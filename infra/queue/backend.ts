@@ -18,16 +18,16 @@ export interface QueueBackend {
 
 export interface WorkerSettings {
   concurrency: number;
+  /** After this long without a sign of life a worker's jobs go to another one. */
+  lockMs: number;
   /** Wait before the next run, by the number of runs that failed. */
   backoffMs(failures: number): number;
 }
 
-/** After this long without a sign of life a worker's jobs go to another one. */
-export const LOCK_MS = 15_000;
-/** How often a worker looks for jobs of dead workers. */
-export const STALLED_CHECK_MS = 5_000;
+/** A dead worker is noticed at the second look after its lock has run out, so there are a few looks to a lock. */
+const LOOKS_PER_LOCK = 3;
 /** How often a job may be taken over from dead workers before it counts as the killer of them. */
-export const MAX_TAKEOVERS = 100;
+const MAX_TAKEOVERS = 100;
 /** Longest that an idle worker waits without looking, should a notification be lost. */
 export const IDLE_CHECK_SECONDS = 5;
 /** Pause before a worker tries a lost store again. */
@@ -40,8 +40,8 @@ export function workerOptions(settings: WorkerSettings) {
   return {
     autorun: false,
     concurrency: settings.concurrency,
-    lockDuration: LOCK_MS,
-    stalledInterval: STALLED_CHECK_MS,
+    lockDuration: settings.lockMs,
+    stalledInterval: Math.ceil(settings.lockMs / LOOKS_PER_LOCK),
     maxStalledCount: MAX_TAKEOVERS,
     drainDelay: IDLE_CHECK_SECONDS,
     runRetryDelay: STORE_RETRY_MS,

@@ -19,6 +19,8 @@ export interface WorkersOptions {
   random: () => number;
   /** Called after each run, for counters and durations. */
   onRun?: (run: RunReport) => void;
+  /** After this long without a sign of life a worker's jobs go to another one; 15 s unless given. */
+  lockMs?: number;
 }
 
 /** The workers of one process. */
@@ -32,6 +34,7 @@ export interface Workers {
   close(drainMs?: number): Promise<void>;
 }
 
+const LOCK_MS = 15_000;
 const DRAIN_MS = 20_000;
 /** After the signals have been aborted. */
 const LAST_WAIT_MS = 3_000;
@@ -81,6 +84,7 @@ function startWorker(
   };
   const worker = queue.backend.openWorker(queueName, run, {
     concurrency: jobs.reduce((sum, job) => sum + job.definition.concurrency, 0),
+    lockMs: options.lockMs ?? LOCK_MS,
     backoffMs: (failures) => backoffMs(JOB_BACKOFF, failures, random),
   });
   worker.on("error", quietly(logger, "a worker reported an error"));
