@@ -105,12 +105,20 @@ async function initdb(
       timeout: INITDB_TIMEOUT_MS,
     });
   } catch (cause) {
-    const said = (cause as { stderr?: string }).stderr;
-    throw new Error(`initdb could not make the database in ${cluster}: ${said || cause}`, { cause });
+    throw new Error(`initdb could not make the database in ${cluster}: ${complaint(cause)}`, { cause });
   }
   if (!account) return;
   chownSync(secret, process.geteuid!(), process.getegid!());
   handOver(cluster, account);
+}
+
+function complaint(failure: unknown): string {
+  const said = (failure as { stderr?: string }).stderr || String(failure);
+  if (!said.includes("could not look up effective user ID")) return said;
+  return (
+    `user id ${process.geteuid!()} has no name in this machine's list of users, and PostgreSQL's initdb wants one. ` +
+    "Start the platform as a user that is in /etc/passwd, or set DATABASE_URL."
+  );
 }
 
 function handOver(folder: string, account: Account): void {

@@ -7,7 +7,6 @@ import { startEmbeddedPostgres } from "./embedded-postgres.ts";
 import { readPidFile } from "./pid-file.ts";
 
 const logger = createLogger({ level: "silent", role: "test" });
-const asRoot = process.geteuid?.() === 0;
 
 test("a first start makes a database that only the platform's password opens", async () => {
   const dataDir = dataFolder();
@@ -27,7 +26,8 @@ test("a first start makes a database that only the platform's password opens", a
   await expect(query(postgres.url, "select 1")).rejects.toThrow(/ECONNREFUSED/);
 });
 
-test.runIf(asRoot)("started by root, PostgreSQL runs as a user of its own without groups", async () => {
+test("started by root, PostgreSQL runs as a user of its own without groups", async ({ skip }) => {
+  skip(process.geteuid?.() !== 0, "needs root");
   const postgres = await startEmbeddedPostgres({ dataDir: dataFolder(), logger });
   try {
     expect(postgres.uid).toBeGreaterThan(0);
