@@ -4,8 +4,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wr
 import path from "node:path";
 import { pinnedNode } from "./hand-over.mjs";
 
-const SOURCE_FOLDERS = ["gateway", "subgraphs", "rest-compat", "workers", "intake", "infra", "tests/load"];
-const SOURCE_FILES = ["nodus.ts", "tsconfig.json", "tsconfig.build.json", "package-lock.json"];
+const SETTINGS_FILES = ["tsconfig.json", "tsconfig.build.json", "package-lock.json"];
 
 /** Compiles the sources into `dist/` unless they are what was compiled last. All or nothing: `dist/` is replaced whole. */
 export async function build(root, say) {
@@ -29,19 +28,23 @@ export async function build(root, say) {
   renameSync(fresh, path.join(root, "dist"));
 }
 
-/** A hash over every source's path, size and time of change. */
+/** A hash over the path, size and time of change of everything that the compiler is told to read. */
 function fingerprintOf(root) {
   const hash = createHash("sha256");
   const add = (file) => {
     const { size, mtimeMs } = statSync(path.join(root, file));
     hash.update(`${file}\0${size}\0${mtimeMs}\n`);
   };
-  for (const file of SOURCE_FILES) if (existsSync(path.join(root, file))) add(file);
-  for (const folder of SOURCE_FOLDERS) {
-    if (!existsSync(path.join(root, folder))) continue;
-    const files = readdirSync(path.join(root, folder), { recursive: true }).map(String);
-    for (const file of files.sort())
-      if (/\.(ts|mjs|json)$/.test(file) && !file.endsWith(".test.ts")) add(path.join(folder, file));
+  const { include } = JSON.parse(readFileSync(path.join(root, "tsconfig.build.json"), "utf8"));
+  for (const name of [...SETTINGS_FILES, ...include]) {
+    if (!existsSync(path.join(root, name))) continue;
+    if (statSync(path.join(root, name)).isFile()) add(name);
+    else for (const file of sourcesIn(path.join(root, name))) add(path.join(name, file));
   }
   return hash.digest("hex");
+}
+
+function sourcesIn(folder) {
+  const files = readdirSync(folder, { recursive: true }).map(String).sort();
+  return files.filter((file) => /\.(ts|json)$/.test(file) && !file.endsWith(".test.ts"));
 }

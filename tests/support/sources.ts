@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { parseSync } from "oxc-parser";
-import { PROJECT_ROOT } from "../../infra/telemetry/project-root.ts";
+import { PROJECT_ROOT, projectFile } from "../../infra/telemetry/project-root.ts";
 
 export interface SourceImport {
   /** A path from the project's root for files of the project, such as `infra/kernel/ids.ts`; else the package's name. */
@@ -21,11 +21,11 @@ export interface SourceFile {
   readonly program: object;
 }
 
-const FOLDERS = ["gateway", "infra", "intake", "rest-compat", "subgraphs", "tests", "workers"];
-
-/** Every TypeScript file of the project, parsed. */
+/** Every TypeScript file that the compiler checks, parsed. */
 export function sourceFiles(): SourceFile[] {
-  const files = globSync(["*.ts", ...FOLDERS.map((folder) => `${folder}/**/*.ts`)], { cwd: PROJECT_ROOT });
+  const { include } = JSON.parse(readFileSync(projectFile("tsconfig.json"), "utf8")) as { include: string[] };
+  const patterns = include.map((name) => (name.endsWith(".ts") ? name : `${name}/**/*.ts`));
+  const files = globSync(patterns, { cwd: PROJECT_ROOT });
   return files.map((file) => parse(file.split(path.sep).join("/"))).sort((a, b) => (a.file < b.file ? -1 : 1));
 }
 
