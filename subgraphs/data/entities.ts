@@ -1,0 +1,6 @@
+import { Asset, AssetObject, AssetPin, AssetUpload } from "./asset/asset.entity.ts";
+import { Secret, SecretPin, SecretVersion } from "./secret/secret.entity.ts";
+import { Webhook } from "./webhook/webhook.entity.ts";
+
+/** Every table of the domain. */
+export const dataEntities = [Asset, AssetObject, AssetPin, AssetUpload, Secret, SecretPin, SecretVersion, Webhook];

@@ -1,0 +1,88 @@
+import type { Queryer, Tx } from "../../../infra/db/database.ts";
+import { Refused } from "../../../infra/kernel/refusal.ts";
+import type { PinnedSecret, SecretPort } from "../published.ts";
+import { sealContext } from "./secret.commands.ts";
+import { SECRET_REFERENCE } from "./secret.refusals.ts";
+import type { Sealed, SecretBox } from "./secret-box.ts";
+
+interface LiveSecret {
+  id: string;
+  name: string;
+  version: number;
+}
+
+/** Secrets for those who run work: pinned by name at admission, opened only to be handed to the run. */
+export class SecretPins implements SecretPort {
+  readonly #box: SecretBox;
+
+  constructor(box: SecretBox) {
+    this.#box = box;
+  }
+
+  async check(q: Queryer, ask: { tenantId: string; names: readonly string[]; field: string }): Promise<void> {
+    const rows = await q.sql<LiveSecret>(
+      "select id, name, version from data.secret where tenant_id = $1 and name = any($2) and retired_at is null",
+      [ask.tenantId, ask.names],
+    );
+    requireAll(ask.names, rows, ask.field);
+  }
+
+  async pin(
+    tx: Tx,
+    ask: { tenantId: string; names: readonly string[]; holderId: string; now: Date; field?: string },
+  ): Promise<PinnedSecret[]> {
+    // The lock on the secret's row keeps its newest version from being replaced and destroyed before the pin is in.
+    const live = await tx.sql<LiveSecret>(
+      `select id, name, version from data.secret
+        where tenant_id = $1 and name = any($2) and retired_at is null order by id for share`,
+      [ask.tenantId, ask.names],
+    );
+    const held = await this.#held(tx, ask.tenantId, ask.holderId);
+    requireAll(ask.names, [...live, ...held], ask.field ?? "");
+    await tx.sql(
+      `insert into data.secret_pin (holder_id, name, tenant_id, secret_id, version, created_at)
+       select $1, s.name, $2, s.id, s.version, $3 from unnest($4::text[], $5::text[], $6::int[]) as s (name, id, version)
+       on conflict (holder_id, name) do nothing`,
+      [ask.holderId, ask.tenantId, ask.now, live.map((s) => s.name), live.map((s) => s.id), live.map((s) => s.version)],
+    );
+    const pins = new Map((await this.#held(tx, ask.tenantId, ask.holderId)).map((p) => [p.name, p]));
+    return ask.names.map((name) => {
+      const pin = pins.get(name)!;
+      return { name, secretId: pin.id, version: pin.version };
+    });
+  }
+
+  async reveal(q: Queryer, ask: { tenantId: string; holderId: string }): Promise<{ name: string; value: string }[]> {
+    const rows = await q.sql<LiveSecret & Sealed>(
+      `select p.name, v.secret_id as id, v.version, v.master_key_id as "masterKeyId", v.wrapped_key as "wrappedKey", v.ciphertext
+         from data.secret_pin p join data.secret_version v on v.secret_id = p.secret_id and v.version = p.version
+        where p.tenant_id = $1 and p.holder_id = $2 and v.tenant_id = $1 order by p.name`,
+      [ask.tenantId, ask.holderId],
+    );
+    return rows.map((r) => ({
+      name: r.name,
+      value: this.#box.open(r, sealContext(ask.tenantId, r.id, r.version)).toString("utf8"),
+    }));
+  }
+
+  async release(tx: Tx, holderId: string): Promise<void> {
+    await tx.sql("delete from data.secret_pin where holder_id = $1", [holderId]);
+  }
+
+  #held(q: Queryer, tenantId: string, holderId: string): Promise<LiveSecret[]> {
+    return q.sql("select secret_id as id, name, version from data.secret_pin where tenant_id = $1 and holder_id = $2", [
+      tenantId,
+      holderId,
+    ]);
+  }
+}
+
+function requireAll(names: readonly string[], found: readonly LiveSecret[], field: string): void {
+  const known = new Set(found.map((s) => s.name));
+  const missing = names.findIndex((name) => !known.has(name));
+  if (missing >= 0)
+    throw new Refused(SECRET_REFERENCE.secret_not_found, {
+      field: `${field}/${missing}`,
+      message: `The team has no secret named ${names[missing]}.`,
+    });
+}

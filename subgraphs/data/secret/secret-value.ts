@@ -1,0 +1,27 @@
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { Refused } from "../../../infra/kernel/refusal.ts";
+import { SECRET } from "./secret.refusals.ts";
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+/** Variables that the platform itself sets for a run; compared in upper case, so a look-alike is refused too. */
+const RESERVED = /^(NODUS_|WANDB_)/;
+/** Refuses a name that could not be an environment variable of the customer's. */
+export function requireSecretName(name: string): void {
+  if (!NAME.test(name))
+    throw new Refused(SECRET.invalid_secret, {
+      field: "/name",
+      message: "A secret's name is a letter or _ followed by up to 127 letters, digits or _.",
+    });
+  if (RESERVED.test(name.toUpperCase())) throw new Refused(SECRET.reserved_name, { field: "/name" });
+}
+
+/** The value's bytes; refused when empty, too long, or not text that an environment variable can hold. */
+export function secretBytes(value: string): Buffer {
+  const bytes = Buffer.from(value, "utf8");
+  if (bytes.length === 0 || bytes.length > LIMITS.secretValueBytes || value.includes("\0") || !value.isWellFormed())
+    throw new Refused(SECRET.invalid_secret, {
+      field: "/value",
+      message: `A secret's value is 1 to ${LIMITS.secretValueBytes} bytes of UTF-8 without NUL.`,
+    });
+  return bytes;
+}
