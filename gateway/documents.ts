@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import {
+  type ASTVisitor,
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
@@ -8,6 +9,7 @@ import {
   type OperationDefinitionNode,
   parse,
   specifiedRules,
+  type ValidationContext,
   validate,
 } from "graphql";
 import { LIMITS } from "../infra/kernel/limits.ts";
@@ -82,11 +84,22 @@ export class Documents {
 
   #validate(document: DocumentNode): GraphQLError[] {
     const { schema, introspection } = this.#options;
-    const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
+    const rules = [...specifiedRules, NoReservedAliases, ...(introspection ? [] : [NoSchemaIntrospectionCustomRule])];
     return validate(schema, document, rules, { maxErrors: 20 }).map((error) =>
       asBadRequest(error, "GRAPHQL_VALIDATION_FAILED"),
     );
   }
+}
+
+/** Names that begin with two underscores belong to GraphQL itself, and the router relies on that. */
+function NoReservedAliases(context: ValidationContext): ASTVisitor {
+  return {
+    Field(node) {
+      if (!node.alias?.value.startsWith("__")) return;
+      const message = `The alias "${node.alias.value}" begins with two underscores, which is reserved.`;
+      context.reportError(new GraphQLError(message, { nodes: node }));
+    },
+  };
 }
 
 /** The name that persisted operations have: sha256 of the text, in hex. */

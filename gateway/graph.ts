@@ -1,5 +1,6 @@
 import {
   type DocumentNode,
+  type ExecutionResult,
   execute,
   GraphQLError,
   type GraphQLScalarType,
@@ -8,8 +9,7 @@ import {
   getVariableValues,
   isScalarType,
 } from "graphql";
-import { type Completion, compileCompletion } from "./completion/completion.ts";
-import { splitIntrospection } from "./introspection.ts";
+import { type Completion, completionOf } from "./completion/completion.ts";
 import type { Caller, Opened, Result, Variables } from "./request.ts";
 import type { Router } from "./router.ts";
 import { isStream, mapStream } from "./stream.ts";
@@ -17,10 +17,6 @@ import { isStream, mapStream } from "./stream.ts";
 /** One operation of a valid document, ready to run again and again. */
 interface Compiled {
   readonly completion: Completion;
-  /** What the subgraphs are asked; null when only the graph itself is. */
-  readonly data: DocumentNode | null;
-  /** What is asked about the graph's types; null when nothing is. */
-  readonly types: DocumentNode | null;
   readonly operationName?: string;
   coerce(variables: Variables): { coerced: Variables } | { errors: readonly GraphQLError[] };
 }
@@ -60,17 +56,14 @@ export class Graph {
   #compile(document: DocumentNode, operationName: string | null | undefined): Compiled {
     const operation = getOperationAST(document, operationName);
     if (!operation) throw unknownOperation(operationName);
-    const completion = compileCompletion(this.schema, document, operation);
-    const marked = getOperationAST(completion.document, operationName)!;
     const definitions = operation.variableDefinitions ?? [];
     return {
-      completion,
-      ...splitIntrospection(completion.document, marked),
-      operationName: operationName ?? undefined,
+      completion: completionOf(this.schema, document, operation),
+      operationName: operation.name?.value,
       coerce: (variables) =>
         definitions.length === 0
           ? { coerced: {} }
-          : (getVariableValues(this.schema, definitions, variables) as { coerced: Variables }),
+          : (getVariableValues(this.schema, definitions, variables) as ReturnType<Compiled["coerce"]>),
     };
   }
 
@@ -80,11 +73,15 @@ export class Graph {
     const compiled = this.compile(request.document, request.operationName);
     const read = compiled.coerce(variables);
     if ("errors" in read) return badInput(read.errors);
-    const [data, types] = await Promise.all([
-      this.#runData(compiled, variables, request.caller),
-      this.#runTypes(compiled, variables),
-    ]);
-    return compiled.completion.complete(join(data, types), read.coerced);
+    const { operationName, completion } = compiled;
+    const variant = completion.variant(read.coerced);
+    const data = variant.data
+      ? this.#router.run({ document: variant.data, operationName, variables, caller: request.caller })
+      : null;
+    const types = variant.types
+      ? execute({ schema: this.schema, document: variant.types, operationName, variableValues: variables })
+      : null;
+    return variant.complete(join(await data, await types));
   }
 
   /** Opens a subscription. */
@@ -93,23 +90,19 @@ export class Graph {
     const compiled = this.compile(request.document, request.operationName);
     const read = compiled.coerce(variables);
     if ("errors" in read) return badInput(read.errors);
-    const { operationName } = compiled;
+    const { operationName, completion } = compiled;
+    const variant = completion.variant(read.coerced);
+    if (!variant.data)
+      return {
+        errors: [new GraphQLError("The subscription selects nothing.", { extensions: { code: "BAD_USER_INPUT" } })],
+      };
     const opened = await this.#router.open({
-      document: compiled.data!,
+      document: variant.data,
       operationName,
       variables,
       caller: request.caller,
     });
-    if (!isStream(opened)) return { errors: opened.errors };
-    return mapStream(opened, (event) => compiled.completion.complete(event, read.coerced));
-  }
-
-  #runData({ data, operationName }: Compiled, variables: Variables, caller: Caller) {
-    return data ? this.#router.run({ document: data, operationName, variables, caller }) : null;
-  }
-
-  #runTypes({ types, operationName }: Compiled, variables: Variables) {
-    return types ? execute({ schema: this.schema, document: types, operationName, variableValues: variables }) : null;
+    return isStream(opened) ? mapStream(opened, (event) => variant.complete(event)) : { errors: opened.errors };
   }
 }
 
@@ -128,10 +121,8 @@ function badInput(errors: readonly GraphQLError[]): Result {
   };
 }
 
-type Part = Awaited<ReturnType<Router["run"]>> | null;
-
-function join(data: Part, types: Part): NonNullable<Part> {
-  if (!data || !types) return (data ?? types)!;
+function join(data: ExecutionResult | null, types: ExecutionResult | null): ExecutionResult {
+  if (!data || !types) return data ?? types ?? {};
   return { data: { ...data.data, ...types.data }, errors: [...(data.errors ?? []), ...(types.errors ?? [])] };
 }
 

@@ -1,7 +1,13 @@
 import { fastifyApolloHandler } from "@as-integrations/fastify";
 import cors from "@fastify/cors";
 import websocket from "@fastify/websocket";
-import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from "fastify";
 import { parseJsonBody } from "../infra/kernel/json-body.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
 import { COMMON, type RefusalKind, Refused } from "../infra/kernel/refusal.ts";
@@ -32,7 +38,7 @@ export interface ServerOptions {
 export async function createServer(gateway: Gateway, options: ServerOptions = {}): Promise<FastifyInstance> {
   const app = Fastify({
     loggerInstance: gateway.log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     requestIdHeader: false,
     genReqId: requestIdOf,
     bodyLimit: options.bodyBytes ?? LIMITS.jsonBodyBytes,

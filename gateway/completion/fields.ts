@@ -3,6 +3,7 @@ import {
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
+  type GraphQLAbstractType,
   type GraphQLObjectType,
   type GraphQLSchema,
   isAbstractType,
@@ -50,6 +51,21 @@ export class FieldCollector {
     };
     for (const set of sets) walk(set);
     return fields;
+  }
+
+  /** True when the selections give every possible type of an interface or union the same fields. */
+  isUniform(type: GraphQLAbstractType, sets: readonly SelectionSetNode[]): boolean {
+    const possible = this.#schema.getPossibleTypes(type);
+    const uniform = (set: SelectionSetNode): boolean =>
+      set.selections.every((selection) => {
+        if (selection.kind === Kind.FIELD || !this.#included(selection.directives)) return true;
+        const fragment =
+          selection.kind === Kind.INLINE_FRAGMENT ? selection : this.#fragments.get(selection.name.value);
+        if (!fragment) return true;
+        const condition = fragment.typeCondition?.name.value;
+        return possible.every((object) => this.#applies(condition, object)) && uniform(fragment.selectionSet);
+      });
+    return sets.every(uniform);
   }
 
   #applies(condition: string | undefined, type: GraphQLObjectType): boolean {

@@ -12,7 +12,7 @@ import {
   type SelectionSetNode,
 } from "graphql";
 import type { FieldCollector } from "./fields.ts";
-import { TYPE_MARKER } from "./markers.ts";
+import { TYPE_MARKER } from "./normal.ts";
 
 /** Where a value stands in the answer, innermost key first. */
 export type Path = { readonly up: Path; readonly key: string | number } | null;
@@ -41,7 +41,6 @@ export function objectStep(
   const keys: string[] = [];
   const steps: Step[] = [];
   for (const [key, nodes] of collector.collect(type, sets)) {
-    if (key === TYPE_MARKER) continue;
     keys.push(key);
     steps.push(fieldStep(schema, collector, type, nodes));
   }
