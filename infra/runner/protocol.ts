@@ -145,16 +145,35 @@ export type HostFrame =
   | { type: "open"; orderId: string; token: string; protocol: number }
   | { type: "resume"; orderId: string; session: string; spooledSeq: number }
   | { type: "records"; orderId: string; session: string; records: RunnerRecord[] }
-  | { type: "beat"; orderId: string; session: string; spooledSeq: number; usage: { cpuMs: number; memoryBytes: number; diskBytes: number } };
+  | {
+      type: "beat";
+      orderId: string;
+      session: string;
+      spooledSeq: number;
+      usage: { cpuMs: number; memoryBytes: number; diskBytes: number };
+    };
 
 /** Frames from intake. */
 export type IntakeFrame =
-  | { type: "opened"; orderId: string; session: string; spec: OrderSpec; secrets: Record<string, string>; redact: string[]; allowance: Allowance }
+  | {
+      type: "opened";
+      orderId: string;
+      session: string;
+      spec: OrderSpec;
+      secrets: Record<string, string>;
+      redact: string[];
+      allowance: Allowance;
+    }
   | { type: "resumed"; orderId: string; ackSeq: number; allowance: Allowance }
   | { type: "ack"; orderId: string; seq: number }
   | { type: "want"; orderId: string; allowance: Allowance }
   /** `fenced` and `unknown` mean: kill the guest, drop its spool, say no more. `retry` means: try again shortly. */
-  | { type: "refused"; orderId: string; code: "fenced" | "unknown" | "bad_token" | "bad_frame" | "retry"; message: string };
+  | {
+      type: "refused";
+      orderId: string;
+      code: "fenced" | "unknown" | "bad_token" | "bad_frame" | "retry";
+      message: string;
+    };
 
 /**
  * What the local driver and a host agent say over the agent's Unix socket (newline-delimited JSON, one answer a request).

@@ -1,0 +1,146 @@
+import { statfs } from "node:fs/promises";
+import { availableParallelism, totalmem } from "node:os";
+import { type HostClient, HostRefusal } from "../../runner/host/client.ts";
+import { attachToHostAgent, type LauncherSettings } from "../../runner/host/launcher.ts";
+import type { IsolationReport } from "../../runner/protocol.ts";
+import type { Driver, LaunchOrder, LaunchOutcome, Observation, OfferFact } from "../driver.ts";
+import type { DeclaredAccelerator } from "./accelerators.ts";
+import { localOffers } from "./local-offers.ts";
+import { findNvidiaGpus, type InstalledGpu } from "./nvidia.ts";
+
+export interface LocalDriverSettings {
+  /** The host agent's folder and how to start it. */
+  host: LauncherSettings;
+  /** Where the host agent finds intake, such as `http://127.0.0.1:4000/runner/v1`. */
+  intakeUrl: string;
+  /** Stable name of this machine within the deployment. */
+  machineId: string;
+  region: string;
+  /** Price of one configuration on this machine. */
+  rateMicrosPerHour: bigint;
+  /** From `parseAccelerators`; devices that are only played. */
+  declaredAccelerators: DeclaredAccelerator[];
+  /** False leaves real devices unused. */
+  useInstalledGpus: boolean;
+}
+
+/** This machine as a supplier: real processes under a host agent that outlives the platform. */
+export class LocalDriver implements Driver {
+  readonly supplier = "local";
+  readonly #settings: LocalDriverSettings;
+  #attaching: Promise<HostClient> | null = null;
+  #isolation: IsolationReport | null = null;
+  #installed: Promise<InstalledGpu[]> | null = null;
+
+  constructor(settings: LocalDriverSettings) {
+    this.#settings = settings;
+  }
+
+  /** What guests are isolated by, as the host agent measured it. Starts the agent if need be; rejects when it can't. */
+  async isolation(): Promise<IsolationReport> {
+    await this.#host();
+    return this.#isolation!;
+  }
+
+  async offers(signal: AbortSignal): Promise<OfferFact[]> {
+    const isolation = await within(this.isolation(), signal);
+    // Orders would be refused one by one: a machine that can't isolate has nothing to offer.
+    if (isolation.level === "none" && !this.#settings.host.allowUnisolated) return [];
+    const disk = await statfs(this.#settings.host.folder);
+    const machine = {
+      id: this.#settings.machineId,
+      cores: availableParallelism(),
+      memoryMb: Math.floor(totalmem() / 1024 ** 2),
+      diskFreeBytes: disk.bavail * disk.bsize,
+    };
+    return localOffers(machine, {
+      region: this.#settings.region,
+      rateMicrosPerHour: this.#settings.rateMicrosPerHour,
+      declared: this.#settings.declaredAccelerators,
+      installed: await this.#gpus(),
+      isolated: isolation.level !== "none",
+    });
+  }
+
+  async launch(order: LaunchOrder, signal: AbortSignal): Promise<LaunchOutcome> {
+    try {
+      const host = await within(this.#host(), signal);
+      if (this.#isolation?.level === "none" && !this.#settings.host.allowUnisolated) {
+        return { outcome: "refused", reason: "isolation_unavailable", message: this.#isolation.detail };
+      }
+      const { state } = await host.ask(
+        { op: "launch", orderId: order.orderId, token: order.token, intakeUrl: order.intakeUrl },
+        signal,
+      );
+      if (state === "terminated")
+        return { outcome: "refused", reason: "bad_order", message: "the order was terminated before" };
+      return { outcome: "accepted" };
+    } catch (error) {
+      if (error instanceof HostRefusal) return { outcome: "refused", reason: "supplier_error", message: error.message };
+      return { outcome: "unknown", message: (error as Error).message };
+    }
+  }
+
+  async observe(orderId: string, signal: AbortSignal): Promise<Observation> {
+    try {
+      const { state } = await (await within(this.#host(), signal)).ask({ op: "observe", orderId }, signal);
+      // An agent that never heard of it may have been killed between the launch and its first file.
+      if (state === "never_seen") return { state: "unknown", message: "the host agent has never seen this order" };
+      return { state };
+    } catch (error) {
+      return { state: "unknown", message: (error as Error).message };
+    }
+  }
+
+  async terminate(orderId: string, signal: AbortSignal): Promise<"terminating" | "gone" | "unknown"> {
+    try {
+      return (await (await within(this.#host(), signal)).ask({ op: "terminate", orderId }, signal)).state;
+    } catch {
+      return "unknown"; // an outcome of its own: the caller repeats
+    }
+  }
+
+  async list(signal: AbortSignal): Promise<string[] | null> {
+    try {
+      return (await (await within(this.#host(), signal)).ask({ op: "list" }, signal)).orders;
+    } catch {
+      return null; // can't tell now
+    }
+  }
+
+  /** Lets go of the host agent, which lives on with its guests. */
+  async close(): Promise<void> {
+    (await this.#attaching?.catch(() => null))?.close();
+    this.#attaching = null;
+  }
+
+  /** The connection to the agent; a new one, and if need be a new agent, when the last one broke. */
+  async #host(): Promise<HostClient> {
+    const before = await this.#attaching?.catch(() => null);
+    if (before && !before.closed) return before;
+    this.#attaching = this.#attach();
+    return this.#attaching;
+  }
+
+  async #attach(): Promise<HostClient> {
+    const client = await attachToHostAgent(this.#settings.host);
+    const hello = await client.ask({ op: "hello", intakeUrl: this.#settings.intakeUrl });
+    this.#isolation = hello.isolation;
+    return client;
+  }
+
+  #gpus(): Promise<InstalledGpu[]> {
+    if (!this.#settings.useInstalledGpus) return Promise.resolve([]);
+    this.#installed ??= findNvidiaGpus().then((found) => (found.status === "present" ? found.gpus : []));
+    return this.#installed;
+  }
+}
+
+/** Rejects when the caller's patience ends first. */
+function within<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason as Error);
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+    work.then(resolve, reject);
+  });
+}

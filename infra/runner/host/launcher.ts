@@ -1,0 +1,68 @@
+import { spawn } from "node:child_process";
+import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { HostClient } from "./client.ts";
+
+export interface LauncherSettings {
+  /** Absolute; the agent's files, its socket and its log. */
+  folder: string;
+  allowUnisolated: boolean;
+  version: string;
+  /** The agent ends by itself after this long without work and without a platform; 0 for never. */
+  idleExitMs: number;
+}
+
+const POLL_MS = 10;
+const PATIENCE_MS = 20_000;
+
+/**
+ * A connection to the folder's host agent, which is started if none is there. The agent gets a process session of its
+ * own, no pipe and no terminal of ours, and a chosen environment, so that it outlives the platform that started it.
+ * When several platforms start one at once, the lock lets one live and all find that one.
+ */
+export async function attachToHostAgent(settings: LauncherSettings): Promise<HostClient> {
+  const there = await HostClient.dial(settings.folder).catch(() => null);
+  if (there) return there;
+  startHostAgent(settings);
+  for (let waitedMs = 0; waitedMs < PATIENCE_MS; waitedMs += POLL_MS) {
+    const client = await HostClient.dial(settings.folder).catch(() => null);
+    if (client) return client;
+    await sleep(POLL_MS);
+  }
+  throw new Error(`the host agent did not come up within ${PATIENCE_MS} ms; see ${logOf(settings.folder)}`);
+}
+
+function startHostAgent(settings: LauncherSettings): void {
+  mkdirSync(settings.folder, { recursive: true });
+  chmodSync(settings.folder, 0o711);
+  const log = openSync(logOf(settings.folder), "a", 0o600);
+  const options = [
+    "--folder",
+    settings.folder,
+    "--idle-exit-ms",
+    String(settings.idleExitMs),
+    "--version",
+    settings.version,
+  ];
+  if (settings.allowUnisolated) options.push("--allow-unisolated");
+  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", entry(), ...options], {
+    cwd: "/",
+    detached: true,
+    stdio: ["ignore", log, log],
+    // Name look-ups and file syncs share this pool: slow names must not hold up the spool.
+    env: { PATH: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin", UV_THREADPOOL_SIZE: "32" },
+  });
+  child.unref();
+  closeSync(log);
+}
+
+/** The agent's entry beside this file, compiled or as source. */
+function entry(): string {
+  return fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "./main.ts" : "./main.js", import.meta.url));
+}
+
+function logOf(folder: string): string {
+  return join(folder, "host.log");
+}

@@ -1,0 +1,65 @@
+import type { Readable } from "node:stream";
+import { type Marker, MarkerLines } from "./marker-lines.ts";
+import { Redactor, type SecretAutomaton } from "./redact.ts";
+
+/** After this long without output, text that is most likely no secret is let go. */
+const IDLE_MS = 100;
+/** Log bytes that may wait for the disk before the guest's pipes are left full. */
+const PENDING_BYTES = 4 * 1024 * 1024;
+
+export interface CaptureSink {
+  /** Redacted bytes, both streams in order of arrival. */
+  log(bytes: Buffer): void;
+  marker(marker: Marker): void;
+  pendingBytes(): number;
+  relieved(): Promise<void>;
+}
+
+/**
+ * Reads both output pipes of a guest until they end. Each stream is redacted by itself, so that a secret that two writes
+ * of one stream carry is found although the other stream's bytes come between; stdout is searched for marker lines
+ * after that, so a marker can't carry a secret out either. Then the two are merged as they arrive.
+ */
+export async function capture(
+  streams: { stdout: Readable; stderr: Readable },
+  secrets: SecretAutomaton,
+  sink: CaptureSink,
+): Promise<void> {
+  const markers = new MarkerLines((marker) => sink.marker(marker));
+  await Promise.all([
+    captureStream(streams.stdout, new Redactor(secrets), sink, (bytes) => markers.push(bytes)),
+    captureStream(streams.stderr, new Redactor(secrets), sink, () => {}),
+  ]);
+}
+
+function captureStream(
+  stream: Readable,
+  redactor: Redactor,
+  sink: CaptureSink,
+  look: (bytes: Buffer) => void,
+): Promise<void> {
+  let idle: NodeJS.Timeout | undefined;
+  const pass = (bytes: Buffer) => {
+    if (bytes.length === 0) return;
+    look(bytes);
+    sink.log(bytes);
+  };
+  return new Promise((resolve) => {
+    const finish = () => {
+      clearTimeout(idle);
+      pass(redactor.end());
+      resolve();
+    };
+    stream.on("data", (chunk: Buffer) => {
+      clearTimeout(idle);
+      pass(redactor.push(chunk));
+      if (redactor.heldBytes > 0) idle = setTimeout(() => pass(redactor.idle()), IDLE_MS);
+      if (sink.pendingBytes() < PENDING_BYTES) return;
+      stream.pause();
+      void sink.relieved().then(() => stream.resume());
+    });
+    stream.once("end", finish);
+    // A pipe of our own fails only when it is destroyed, which is after the guest's end.
+    stream.once("error", finish);
+  });
+}

@@ -1,0 +1,21 @@
+import { parseArgs } from "node:util";
+import { runHostAgent } from "./run.ts";
+
+/** Entry of a host agent's own process: `main --folder /absolute [--allow-unisolated] [--idle-exit-ms 600000] [--version v]`. */
+const { values } = parseArgs({
+  options: {
+    folder: { type: "string" },
+    "allow-unisolated": { type: "boolean", default: false },
+    "idle-exit-ms": { type: "string", default: "600000" },
+    version: { type: "string", default: "dev" },
+  },
+});
+if (!values.folder?.startsWith("/")) throw new Error("--folder must be an absolute path");
+const idleExitMs = Number(values["idle-exit-ms"]);
+await runHostAgent({
+  folder: values.folder,
+  allowUnisolated: values["allow-unisolated"],
+  version: values.version,
+  idleExitMs: idleExitMs > 0 ? idleExitMs : null,
+});
+process.exit(0);

@@ -1,0 +1,113 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { chmodSync, chownSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { ProcessIdentity } from "../isolation/processes.ts";
+import type { OrderSpec } from "../protocol.ts";
+
+/** What a later life of the host agent must know of an order. Holds the session's token but no secret of a tenant. */
+export interface StoredOrder {
+  orderId: string;
+  session: string;
+  spec: OrderSpec;
+  /** The first process of the guest, once there is one. */
+  guest: ProcessIdentity | null;
+}
+
+/**
+ * The files of one order. Folders that a guest must reach are searchable by everybody, since bubblewrap runs under the
+ * guest's uid; what the host keeps for itself is private.
+ */
+export class OrderFolder {
+  readonly root: string;
+
+  constructor(orders: string, orderId: string) {
+    this.root = join(orders, folderNameOf(orderId));
+  }
+
+  get spool(): string {
+    return join(this.root, "spool.ndjson");
+  }
+
+  /** Becomes `/workspace` of the guest. */
+  get workspace(): string {
+    return join(this.root, "workspace");
+  }
+
+  get run(): string {
+    return join(this.root, "run");
+  }
+
+  get scratch(): string {
+    return join(this.root, "scratch");
+  }
+
+  create(): void {
+    mkdirSync(this.root, { recursive: true });
+    chmodSync(this.root, 0o711);
+    for (const [path, mode] of [
+      [this.workspace, 0o700],
+      [this.run, 0o755],
+      [this.scratch, 0o700],
+    ] as const) {
+      mkdirSync(path, { recursive: true });
+      chmodSync(path, mode);
+    }
+  }
+
+  /** The skeleton of the workspace, owned by the guest. */
+  prepareWorkspace(uid: number | null): void {
+    for (const name of ["", "code", "code/state", "inputs", "home", "tmp", "tmp/cache"]) {
+      const path = join(this.workspace, name);
+      mkdirSync(path, { recursive: true });
+      if (uid !== null) chownSync(path, uid, uid);
+    }
+  }
+
+  store(order: StoredOrder): void {
+    const path = join(this.root, "order.json");
+    writeFileSync(`${path}.new`, JSON.stringify(order), { mode: 0o600, flush: true });
+    renameSync(`${path}.new`, path);
+  }
+
+  /** Null when the order never got as far as a session. */
+  load(): StoredOrder | null {
+    try {
+      return JSON.parse(readFileSync(join(this.root, "order.json"), "utf8")) as StoredOrder;
+    } catch {
+      return null; // never written, or cut off before the rename
+    }
+  }
+
+  /** When the order was last known to be looked after. */
+  touchedAt(): Date {
+    return statSync(join(this.root, "order.json")).mtime;
+  }
+
+  /** Everything that the guest could write. The spool stays until intake has all of it. */
+  async removeGuestFiles(): Promise<void> {
+    for (const path of [this.workspace, this.run, this.scratch]) await removeTree(path);
+  }
+
+  async remove(): Promise<void> {
+    await removeTree(this.root);
+  }
+}
+
+/** A guest may have closed folders to its own user; whoever is not root has to open them first. */
+async function removeTree(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true, maxRetries: 3 });
+  } catch {
+    await promisify(execFile)("chmod", ["-R", "u+rwX", path]).catch(() => {}); // complains of what vanished meanwhile
+    await rm(path, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+/** An order's id comes from outside; only a plain one becomes a file name as it is. */
+export function folderNameOf(orderId: string): string {
+  if (/^[A-Za-z0-9_-]{1,64}$/.test(orderId)) return orderId;
+  return `x${createHash("sha256").update(orderId).digest("hex").slice(0, 40)}`;
+}

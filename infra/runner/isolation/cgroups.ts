@@ -1,0 +1,37 @@
+/** What one guest may use, as the kernel can enforce it. */
+export interface GroupLimits {
+  /** Hard: a guest that needs more is killed by the kernel. */
+  memoryBytes: number;
+  /** A weight, not a cap: idle cores are anybody's. */
+  cpuMillis: number;
+  /** Tasks, which are processes and threads. */
+  processes: number;
+}
+
+/** The control group of one guest. */
+export interface LimitGroup {
+  /** Moves a process in; what it forks from then on is in as well. Throws when the process is gone. */
+  place(pid: number): void;
+  /** Null where the kernel does not tell. */
+  memoryBytes(): number | null;
+  cpuMs(): number | null;
+  /** How many of its processes the kernel killed for memory. */
+  outOfMemoryKills(): number;
+  pids(): number[];
+  /** Removes the group. Waits until the kernel has let go of dead members; false when live ones keep it. */
+  remove(): Promise<boolean>;
+}
+
+/** Control groups of one host agent. */
+export interface LimitGroups {
+  readonly kind: "cgroup-v2" | "cgroup-v1";
+  create(name: string, limits: GroupLimits): LimitGroup;
+  /** Groups that an earlier life left over, to be emptied and removed. */
+  leftovers(): LimitGroup[];
+}
+
+/** Why no control groups can be had; a sentence for people. */
+export interface NoGroups {
+  kind: "none";
+  reason: string;
+}
