@@ -43,7 +43,7 @@ export function compileDocument(
     if (reply === null || reply === undefined) throw new Refused(COMMON.not_found);
     const replayed = reply.replayed === true;
     if (!wireSchema) return { status, body: undefined, replayed };
-    const body = give(reply, request);
+    const body = give(reply, request, result.data);
     conform?.(body);
     return { status, body, replayed };
   };

@@ -23,8 +23,11 @@ export interface GraphRow {
   readonly kind: "graph";
   /** Wire arguments by snake_case variable name; without it path, query, `input` (the body) and `idempotency_key`. */
   readonly take?: (request: WireRequest) => Record<string, unknown>;
-  /** The wire body from the reply; without it the reply itself. A null reply is a 404 before this is asked. */
-  readonly give?: (reply: Reply, request: WireRequest) => unknown;
+  /**
+   * The wire body from the reply; without it the reply itself. A null reply is a 404 before this is asked.
+   * `data` is the whole answer, for documents that ask for more than the reply.
+   */
+  readonly give?: (reply: Reply, request: WireRequest, data: Reply) => unknown;
   /** Needed only where the contract documents several successes, or none. */
   readonly status?: number;
   /** Without it `shape`. */

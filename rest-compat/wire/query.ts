@@ -1,5 +1,6 @@
-import { COMMON, type RefusalKind, Refused } from "../../infra/kernel/refusal.ts";
+import { Refused } from "../../infra/kernel/refusal.ts";
 import type { Operation, Parameter } from "../contract.ts";
+import { kindForParameter } from "./paging.ts";
 import { type JsonSchema, resolve } from "./schema.ts";
 
 /** A query string as Fastify parses it: a repeated name gives a list. */
@@ -72,15 +73,7 @@ function words(text: string, { enum: values, maxLength, pattern }: JsonSchema): 
   return text;
 }
 
-/** Paging values have codes of their own, which clients know. */
-const KINDS: Readonly<Record<string, RefusalKind>> = {
-  limit: COMMON.invalid_limit,
-  after: COMMON.invalid_cursor,
-  cursor: COMMON.invalid_cursor,
-  offset: COMMON.invalid_cursor,
-};
-
 function refused(parameter: Parameter, words: string): Refused {
   const { name } = parameter;
-  return new Refused(KINDS[name] ?? COMMON.invalid_request, { field: `/${name}`, message: `${name} ${words}.` });
+  return new Refused(kindForParameter(name), { field: `/${name}`, message: `${name} ${words}.` });
 }

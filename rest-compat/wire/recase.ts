@@ -9,7 +9,8 @@ import {
   type OperationDefinitionNode,
   typeFromAST,
 } from "graphql";
-import { COMMON, Refused } from "../../infra/kernel/refusal.ts";
+import { Refused } from "../../infra/kernel/refusal.ts";
+import { kindForParameter } from "./paging.ts";
 import { type Place, pointer } from "./pointer.ts";
 
 /** Turns one wire value into an input value, or refuses it with the pointer of the member to blame. */
@@ -130,7 +131,8 @@ const SCALARS: Readonly<Record<string, Recase>> = {
 
 function refused(place: Place, words: string): Refused {
   const field = pointer(place);
-  return new Refused(COMMON.invalid_request, { field, message: `${field || "The body"} ${words}.` });
+  const parameter = place && place.within === null ? String(place.step) : "";
+  return new Refused(kindForParameter(parameter), { field, message: `${field || "The body"} ${words}.` });
 }
 
 /** `maxCostUsd` as the wire spells it. */

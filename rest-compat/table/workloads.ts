@@ -1,0 +1,48 @@
+import { LIMITS } from "../../infra/kernel/limits.ts";
+import { COMMON, Refused } from "../../infra/kernel/refusal.ts";
+import { downloadOutput } from "../bytes/download-output.ts";
+import { workloadLogs } from "../bytes/workload-logs.ts";
+import type { Table, WireRequest } from "../row.ts";
+
+/** Batch jobs. */
+export const WORKLOADS: Table = {
+  createWorkload: {
+    kind: "graph",
+    give: ({ workload: { id }, status, revision }) => ({ id, workload_id: id, status, revision }),
+    refuseRepeats: ["/rl"],
+  },
+  validateWorkload: {
+    kind: "graph",
+    refuseRepeats: ["/rl"],
+  },
+  listWorkloads: { kind: "graph", take: listArguments },
+  getWorkload: { kind: "graph" },
+  cancelWorkload: {
+    kind: "graph",
+    take: ({ path }) => ({ input: path }),
+  },
+  listWorkloadEvents: {
+    kind: "graph",
+    take: ({ path, query }) => ({ ...path, after: query.after, first: LIMITS.eventPage }),
+  },
+  liveLogs: { kind: "graph" },
+  getWorkloadLogs: workloadLogs,
+  listWorkloadOutputs: { kind: "graph" },
+  downloadWorkloadOutput: downloadOutput,
+  listWorkloadArtifacts: { kind: "graph" },
+  getWorkloadLedger: { kind: "graph" },
+  getWorkloadRouting: { kind: "graph" },
+};
+
+/** A page size that is missing or out of range means the default here, unlike anywhere else. */
+function listArguments({ query }: WireRequest): Record<string, unknown> {
+  const {
+    limit = 0,
+    offset = 0,
+    status,
+    scope,
+  } = query as { limit?: number; offset?: number; status?: string; scope: string };
+  if (offset < 0) throw new Refused(COMMON.invalid_cursor, { field: "/offset", message: "offset must be at least 0." });
+  const first = limit >= 1 && limit <= LIMITS.listPageMax ? limit : LIMITS.listPageDefault;
+  return { first, offset, status: status?.split(",").map((word) => word.trim()), scope };
+}
