@@ -46,11 +46,11 @@ afterAll(() => rmSync(path.dirname(root), { recursive: true, force: true }));
 /** Stands where the platform stands: says what it was given, and waits for a signal when told to. */
 const PROGRAM = `
 const [command, ...args] = process.argv.slice(2);
-console.log(JSON.stringify({ command, args, node: process.version, cwd: process.cwd() }));
 if (command === "up") {
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => { console.log(signal); process.exit(9); });
   setInterval(() => {}, 1_000);
 } else process.exitCode = Number(args[0] ?? 0);
+console.log(JSON.stringify({ command, args, node: process.version, cwd: process.cwd() }));
 `;
 
 function write(name: string, text: string): void {
