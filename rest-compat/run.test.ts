@@ -9,7 +9,8 @@ import { contractOf, type OpenApi } from "./contract.ts";
 import type { Extension } from "./extension.ts";
 import type { RestPorts } from "./ports.ts";
 import type { Table } from "./row.ts";
-import { MAX_PATH_VALUE_LENGTH, restCompat } from "./run.ts";
+import { type RestOptions, restCompat } from "./run.ts";
+import { REST_SERVER_OPTIONS } from "./server-options.ts";
 
 /** A small face with the shapes that the real one has: open and closed bodies, maps, keys, both envelopes, bytes. */
 const contract: OpenApi = {
@@ -175,7 +176,7 @@ async function face(
       openLog: () => Promise.reject(new Error("not used")),
     },
   };
-  const app = Fastify({ routerOptions: { maxParamLength: MAX_PATH_VALUE_LENGTH } });
+  const app = Fastify({ ...REST_SERVER_OPTIONS, forceCloseConnections: true });
   open.push(app);
   await app.register(restCompat, {
     contract: contractOf(contract),
@@ -406,6 +407,19 @@ describe("routes", () => {
     ]);
     for (const url of ["/v1", "/v1/", "/v1/nothing", "/v1/things/a/b/c"])
       expect((await app.inject({ url })).json().error).toBe("not_found");
+  });
+
+  it("answers a path that cannot be decoded, and finds long path values", async () => {
+    const { app } = await face({ thing: ({ id }: { id: string }) => ({ id, note: null, goneAt: null }) });
+    const broken = await app.inject({ url: "/v1/things/%zz", headers: { authorization } });
+    expect([broken.statusCode, broken.json().error]).toEqual([400, "invalid_request"]);
+    const long = "x".repeat(500);
+    expect((await app.inject({ url: `/v1/things/${long}`, headers: { authorization } })).json().id).toBe(long);
+  });
+
+  it("refuses a server that was not made for it", async () => {
+    const contractOnly = { contract: contractOf(contract) } as RestOptions;
+    await expect(Fastify().register(restCompat, contractOnly)).rejects.toThrow("REST_SERVER_OPTIONS");
   });
 
   it("refuses what clients call beyond the contract by name", async () => {

@@ -6,6 +6,7 @@ import { type Envelope, METHODS, type Operation } from "./contract.ts";
 import { type Extension, extensionHandler } from "./extension.ts";
 import { type Compilation, type Handler, handlerOf } from "./handlers.ts";
 import type { Table } from "./row.ts";
+import { requireServerOptions } from "./server-options.ts";
 import { BodyChecks } from "./wire/shape.ts";
 
 /** What the REST face is built from. */
@@ -30,16 +31,14 @@ declare module "fastify" {
   }
 }
 
-/** Longest path value that routes take: the router's own limit would read a documented secret name as an unknown path. */
-export const MAX_PATH_VALUE_LENGTH = 1024;
-
 /**
  * The REST face as a Fastify plugin: one route for each documented operation, a 405 for each other method of a
  * documented path, a 404 for the rest of `/v1`. It replaces the body parsers of its own scope. The server around it
- * must be made with `routerOptions.maxParamLength` of MAX_PATH_VALUE_LENGTH.
+ * must be made with REST_SERVER_OPTIONS.
  */
 export async function restCompat(app: FastifyInstance, options: RestOptions): Promise<void> {
   const { contract, table, extensions } = options;
+  requireServerOptions(app.initialConfig);
   prepare(app, options);
   const compilation: Compilation = { ...options, checks: new BodyChecks(contract.document) };
   const known = new KnownPaths();

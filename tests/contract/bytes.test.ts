@@ -10,6 +10,7 @@ import { workloadLogs } from "../../rest-compat/bytes/workload-logs.ts";
 import { readContract } from "../../rest-compat/contract.ts";
 import type { BytesPorts, LogContent } from "../../rest-compat/ports.ts";
 import { restCompat } from "../../rest-compat/run.ts";
+import { REST_SERVER_OPTIONS } from "../../rest-compat/server-options.ts";
 import { checkResponse } from "./check-response.ts";
 
 const contract = readContract(fileURLToPath(new URL("../../schema/contract/openapi.json", import.meta.url)));
@@ -28,7 +29,7 @@ afterEach(async () => {
 });
 
 async function face(bytes: Partial<BytesPorts>): Promise<FastifyInstance> {
-  const app = Fastify();
+  const app = Fastify({ ...REST_SERVER_OPTIONS, forceCloseConnections: true });
   open.push(app);
   const missing = () => Promise.reject(new Error("not part of this test"));
   await app.register(restCompat, {
