@@ -90,4 +90,16 @@ export const LIMITS = {
   offerQuarantineMaxMs: 60 * 60_000,
   /** A supplier that has not answered for this long is silent, and nothing is placed with it. */
   supplierSilentMs: 30_000,
+  /** A launch that takes longer has an unknown outcome; it is followed up. */
+  launchTimeoutMs: 15_000,
+  /** Longest that an observe, terminate, list or offers call may take. */
+  supplierCallMs: 10_000,
+  /** How often an order that is out is looked at. */
+  attemptCheckMs: 3_000,
+  /** Longest wait between tries to end what a supplier does not let go of. */
+  attemptCheckMaxMs: 5 * 60_000,
+  /** A running order that its supplier proves gone is lost this long after: records under way may still arrive. */
+  goneToLostMs: 15_000,
+  /** Stages that one claim takes at once. */
+  claimBatch: 64,
 } as const;

@@ -111,6 +111,8 @@ export class Placement {
   @attr.flag("No more log will come.") logComplete!: boolean;
   /** Set once the log lies in the object store under `logSha256`. */
   @column.at({ nullable: true }) logCommittedAt!: Date | null;
+  /** Reports of work units that its runner had to drop. */
+  @column.int({ defaultRaw: "0" }) droppedUnits!: number;
   @column.at() createdAt!: Date;
 }
 

@@ -1,0 +1,127 @@
+import type { Database, Tx } from "../../../infra/db/database.ts";
+import { enqueue } from "../../../infra/db/outbox.ts";
+import { placeStage, releaseAttempt } from "../jobs.ts";
+import { release } from "../ledger/ledger.commands.ts";
+import { recordBootFailure } from "../offer/offer-health.commands.ts";
+import type { ComputeSettings } from "../settings.ts";
+import { stageMachine } from "../stage/stage.machine.ts";
+import { appendEvent } from "../workload/workload.transitions.ts";
+import { type LockedAttempt, lockAttempt } from "./lock-attempt.ts";
+import { attemptMachine } from "./placement.machine.ts";
+import { confirmGone } from "./release.commands.ts";
+
+/** Why an order came to nothing before its command ran. */
+export type BootFailureCode =
+  | "no_capacity"
+  | "bad_order"
+  | "isolation_unavailable"
+  | "supplier_error"
+  /** Its runner did not connect in time, whatever the supplier says. */
+  | "boot_timeout"
+  /** The supplier has nothing of it any more. */
+  | "supplier_lost_it";
+
+export interface BootFailure {
+  orderId: string;
+  code: BootFailureCode;
+  /** For operators; never shown to tenants. */
+  message: string;
+  /** Proven absent at the supplier: the capacity comes back at once. */
+  gone: boolean;
+}
+
+/**
+ * The supplier took orders. Returns those that nobody waits for any more: they were ended while the launch was under way
+ * and must be ended at the supplier too.
+ */
+export async function settleLaunched(
+  db: Database,
+  launched: readonly { orderId: string; fence: number }[],
+): Promise<string[]> {
+  return db.command(async (tx) => {
+    const ids = launched.map((l) => l.orderId);
+    await tx.sql(
+      `update compute.attempt a set state = 'booting' from unnest($1::text[], $2::int[]) as v(id, fence)
+       where a.id = v.id and a.fence = v.fence and a.state = 'launching'`,
+      [ids, launched.map((l) => l.fence)],
+    );
+    const stale = await tx.sql<{ id: string }>(
+      "select id from compute.attempt where id = any($1) and state in ('failed', 'ended', 'gone')",
+      [ids],
+    );
+    return stale.map((s) => s.id);
+  });
+}
+
+/**
+ * Ends an attempt whose command never ran, holds it against the offer, and sends the stage back to look for the next
+ * one. False when the attempt got further, was over already, or has meanwhile connected where it was given up for not
+ * connecting.
+ */
+export async function failBoot(
+  tx: Tx,
+  failure: BootFailure,
+  settings: Pick<ComputeSettings, "offerQuarantineMs">,
+  now: Date,
+): Promise<boolean> {
+  const locked = await lockAttempt(tx, failure.orderId);
+  if (!locked) return false;
+  const { attempt } = locked;
+  if (attemptMachine.decide(attempt.state, "fail") !== "failed") return false;
+  if (failure.code === "boot_timeout" && attempt.sessionHash) return false;
+  await tx.sql(
+    `update compute.attempt set state = 'failed', failure_code = $2, failure_message = $3, terminate_requested_at = $4,
+       next_check_at = $4 where id = $1`,
+    [attempt.id, failure.code, failure.message, now],
+  );
+  const current =
+    locked.placement.orderId === attempt.id && stageMachine.decide(locked.stage.status, "boot_failed") === "placing";
+  if (current) await lookAgain(tx, locked, now);
+  // The order's own fault says nothing of the offer. Suppliers are locked before capacities, as their sync does.
+  const until = failure.code === "bad_order" ? null : await recordBootFailure(tx, attempt.offerId, settings, now);
+  if (failure.gone) await confirmGone(tx, attempt.id, now);
+  else await enqueue(tx, releaseAttempt, { orderId: attempt.id }, now);
+  if (current) await afterwards(tx, locked, failure, until, now);
+  return true;
+}
+
+/** The stage looks for capacity again; this offer comes last for it from now on. */
+async function lookAgain(tx: Tx, { attempt, placement, stage }: LockedAttempt, now: Date): Promise<void> {
+  await tx.sql(
+    `update compute.stage set status = 'placing', next_try_at = $2,
+       failed_offer_ids = case when $3 = any(failed_offer_ids) then failed_offer_ids else failed_offer_ids || $3 end
+     where id = $1`,
+    [stage.id, now, attempt.offerId],
+  );
+  await tx.sql(
+    "update compute.placement set held_micros = 0, lease_expires_at = null where id = $1 and state = 'provisioning'",
+    [placement.id],
+  );
+  await enqueue(tx, placeStage, { stageRunId: stage.id }, now);
+}
+
+/** What touches the account comes last. */
+async function afterwards(
+  tx: Tx,
+  { attempt, placement, stage }: LockedAttempt,
+  failure: BootFailure,
+  quarantinedUntil: Date | null,
+  now: Date,
+): Promise<void> {
+  await appendEvent(
+    tx,
+    attempt.workloadId,
+    "workload.placement_failed",
+    {
+      stage_id: stage.stageId,
+      generation: attempt.generation,
+      sku: attempt.sku,
+      code: failure.code,
+      attempt: attempt.number,
+      quarantined_until: quarantinedUntil?.toISOString() ?? null,
+    },
+    now,
+  );
+  if (placement.state === "provisioning")
+    await release(tx, attempt.tenantId, attempt.workloadId, placement.heldMicros, now);
+}

@@ -1,0 +1,142 @@
+import type { Tx } from "../../../infra/db/database.ts";
+import { hold } from "../ledger/ledger.commands.ts";
+import { chargeFor } from "../ledger/price.ts";
+import { finishWorkload } from "../lifecycle/finish.commands.ts";
+import { type Match, matchOffers } from "../offer/match-offers.ts";
+import type { MarketView } from "../offer/offer-market.ts";
+import type { StageSpec } from "../stage/stage.entity.ts";
+import { type BatchRequest, type DueStage, takeFairBatch } from "./fair-batch.ts";
+import { needDefaults, type PlacementDeps } from "./placement-deps.ts";
+import { giveBack, reserve } from "./reserve-capacity.ts";
+import type { ClaimedOrder, Granted, StageSeeker } from "./seeker.ts";
+import { waitingReasonOf } from "./waiting.ts";
+import { WorkloadSteps } from "./workload-steps.ts";
+import { writeGrants, writeWaiting } from "./write-claims.ts";
+
+export interface ClaimedBatch {
+  orders: ClaimedOrder[];
+  /** Stages that were looked at, placed or not. */
+  looked: number;
+  /** Tenant that the round ended with; empty when none waited. */
+  lastTenant: string;
+}
+
+/**
+ * Claims capacity and the first window's money for a fair batch of waiting stages, in one transaction: what is written
+ * down here is launched afterwards, and launched again by the same order id should this process die. Stages that get
+ * nothing say why and when they are looked at again.
+ */
+export async function claimBatch(deps: PlacementDeps, request: Omit<BatchRequest, "now">): Promise<ClaimedBatch> {
+  const now = deps.clock.now();
+  return deps.db.command(async (tx) => {
+    const batch = await takeFairBatch(tx, { ...request, now });
+    if (batch.length === 0) return { orders: [], looked: 0, lastTenant: "" };
+    const wanted = await endUnwanted(tx, batch, now);
+    const seekers = seekersOf(deps, wanted, await deps.market.view(tx, now), now);
+    await reserve(tx, seekers);
+    const steps = new WorkloadSteps(now);
+    for (const seeker of seekers) steps.move(seeker.stage, "plan", considered(seeker));
+    const granted = await fund(tx, deps, seekers, now);
+    const orders = await writeGrants(tx, deps, granted, steps, now);
+    await writeWaiting(
+      tx,
+      deps,
+      seekers.filter((s) => s.waitsFor !== null),
+      steps,
+      now,
+    );
+    await steps.write(tx);
+    await endPenniless(tx, seekers, now);
+    return { orders, looked: batch.length, lastTenant: batch.at(-1)!.tenantId };
+  });
+}
+
+/** Ends what was asked to cancel while nothing of it ran; returns the rest. */
+async function endUnwanted(tx: Tx, batch: DueStage[], now: Date): Promise<DueStage[]> {
+  for (const { workload } of batch)
+    if (workload.cancelRequested)
+      await finishWorkload(tx, {
+        workloadId: workload.id,
+        event: "cancel",
+        reason: "cancelled",
+        message: "Cancelled.",
+        now,
+      });
+  return batch.filter((stage) => !stage.workload.cancelRequested);
+}
+
+function seekersOf(deps: PlacementDeps, batch: DueStage[], market: MarketView, now: Date): StageSeeker[] {
+  const matches = new Map<string, Match>();
+  return batch.map((stage) => {
+    const likeness = likenessOf(stage);
+    let match = matches.get(likeness);
+    if (!match) {
+      match = matchOffers(stage.spec, market.offers, {
+        now,
+        tenantId: stage.tenantId,
+        cpuFallback: deps.settings.cpuFallback,
+        defaults: needDefaults(deps.settings),
+        budget:
+          stage.workload.budgetLeftMicros === null
+            ? null
+            : {
+                micros: stage.workload.budgetLeftMicros,
+                windowMs: deps.settings.firstWindowMs,
+                feeBasisPoints: deps.settings.feeBasisPoints,
+              },
+        silentSuppliers: market.silentSuppliers,
+        failedOfferIds: stage.failedOfferIds,
+      });
+      matches.set(likeness, match);
+    }
+    const waitsFor = match.ranked.length > 0 ? null : waitingReasonOf(match.nearest);
+    return { stage, match, ranked: match.ranked, likeness, chosen: null, waitsFor };
+  });
+}
+
+/** Equal for stages of which every offer says the same. */
+function likenessOf({ tenantId, spec, failedOfferIds, workload }: DueStage): string {
+  const { computeClass, computeClassDefaulted, gpu, gpuCount, deviceMemoryGb, vcpus, diskGb }: StageSpec = spec;
+  const demands = [computeClass, computeClassDefaulted, gpu, gpuCount, deviceMemoryGb, vcpus, diskGb];
+  const budget = workload.budgetLeftMicros?.toString() ?? null;
+  return JSON.stringify([tenantId, demands, spec.regions, spec.placement, spec.needsIsolation, failedOfferIds, budget]);
+}
+
+function considered({ stage, match }: StageSeeker): Record<string, unknown> {
+  return { stage_id: stage.stageId, candidates: match.ranked.length, rejected: match.rejected.counts };
+}
+
+/** Reserves the first window's money for those that have capacity; who gets none gives the capacity back. */
+async function fund(tx: Tx, deps: PlacementDeps, seekers: StageSeeker[], now: Date): Promise<Granted[]> {
+  const { feeBasisPoints, firstWindowMs } = deps.settings;
+  const granted: Granted[] = [];
+  for (const seeker of seekers.toSorted((a, b) => (a.stage.tenantId < b.stage.tenantId ? -1 : 1))) {
+    const { stage, chosen } = seeker;
+    if (!chosen) {
+      seeker.waitsFor ??= "no_capacity";
+      continue;
+    }
+    const { rateMicrosPerHour, capacityId } = chosen.offer;
+    const heldMicros = chargeFor({ rateMicrosPerHour, feeBasisPoints }, firstWindowMs).totalMicros;
+    const answer = await hold(tx, stage.tenantId, stage.workload.id, heldMicros, now);
+    if (answer === "held") granted.push({ stage, match: seeker.match, chosen, heldMicros });
+    else {
+      seeker.waitsFor = answer;
+      await giveBack(tx, capacityId, chosen.need);
+    }
+  }
+  return granted;
+}
+
+/** A workload whose own limit is used up, with nothing held that could come back, would wait for ever. */
+async function endPenniless(tx: Tx, seekers: StageSeeker[], now: Date): Promise<void> {
+  for (const { stage, waitsFor } of seekers)
+    if (waitsFor === "workload_budget" && stage.workload.heldMicros === 0n)
+      await finishWorkload(tx, {
+        workloadId: stage.workload.id,
+        event: "fail",
+        reason: "budget_exhausted",
+        message: "What is left of the workload's limit does not pay for the first window of any offer that fits.",
+        now,
+      });
+}

@@ -1,0 +1,147 @@
+import type { Tx } from "../../../infra/db/database.ts";
+import type { Micros } from "../../../infra/kernel/micros.ts";
+import type { StageSpec } from "../stage/stage.entity.ts";
+import type { StageState } from "../stage/stage.machine.ts";
+import type { WorkloadState } from "../workload/workload.machine.ts";
+import type { PlacementState } from "./placement.machine.ts";
+
+/** A stage that wants capacity, locked together with its workload. */
+export interface DueStage {
+  stageRunId: string;
+  stageId: string;
+  tenantId: string;
+  status: StageState;
+  spec: StageSpec;
+  generation: number;
+  fence: number;
+  failedOfferIds: string[];
+  workload: DueWorkload;
+  /** The placement of the latest generation; null before the first. */
+  placement: { id: string; state: PlacementState; attempts: number } | null;
+}
+
+export interface DueWorkload {
+  id: string;
+  status: WorkloadState;
+  revision: number;
+  eventSeq: number;
+  waitingReason: string | null;
+  waitingSince: Date | null;
+  /** What its own limit leaves; null for no limit. */
+  budgetLeftMicros: Micros | null;
+  heldMicros: Micros;
+  cancelRequested: boolean;
+}
+
+export interface BatchRequest {
+  /** Most stages. */
+  limit: number;
+  /** The tenant that was served last: the round goes on behind it. */
+  afterTenant: string;
+  /** Takes stages whose next try is due by then. */
+  dueBy: Date;
+  /** Leaves out stages that somebody looked at since; null for none. */
+  untriedSince: Date | null;
+  now: Date;
+}
+
+/**
+ * Takes stages that wait for capacity, round robin: the tenants behind the last one served each get an equal share of
+ * the batch, their oldest stages first, so nobody waits behind another team's thousands. What another process holds is
+ * skipped. Bounded by `limit` index look-ups.
+ */
+export async function takeFairBatch(tx: Tx, request: BatchRequest): Promise<DueStage[]> {
+  const behind = await take(tx, request, request.afterTenant, null, request.limit);
+  const left = request.limit - behind.length;
+  if (left === 0 || request.afterTenant === "") return behind;
+  return [...behind, ...(await take(tx, request, "", request.afterTenant, left))];
+}
+
+interface Row {
+  stage_run_id: string;
+  stage_id: string;
+  tenant_id: string;
+  status: StageState;
+  spec: StageSpec;
+  generation: number;
+  fence: number;
+  failed_offer_ids: string[];
+  workload_id: string;
+  workload_status: WorkloadState;
+  revision: number;
+  event_seq: number;
+  waiting_reason: string | null;
+  waiting_since: Date | null;
+  budget_left: Micros | null;
+  held_micros: Micros;
+  cancel_requested: boolean;
+  placement_id: string | null;
+  placement_state: PlacementState | null;
+  attempts: number | null;
+}
+
+/** Waiting and due: `$1` dueBy, `$2` untriedSince. */
+const DUE = `s.status = 'placing' and s.next_try_at <= $1 and ($2::timestamptz is null or s.last_tried_at is null or s.last_tried_at < $2)`;
+
+async function take(
+  tx: Tx,
+  { dueBy, untriedSince, now }: BatchRequest,
+  after: string,
+  upTo: string | null,
+  limit: number,
+): Promise<DueStage[]> {
+  const next = (bound: string) =>
+    `select s.tenant_id from compute.stage s where ${DUE} and s.tenant_id > ${bound} and ($4::text is null or s.tenant_id <= $4) order by s.tenant_id limit 1`;
+  const rows = await tx.sql<Row>(
+    `with recursive tenants(tenant_id, n) as (
+       select (${next("$3")}), 1
+       union all
+       select (${next("t.tenant_id")}), t.n + 1 from tenants t where t.tenant_id is not null and t.n < $5
+     ), waiting as (select tenant_id, n from tenants where tenant_id is not null)
+     select d.* from waiting t cross join lateral (
+       select s.id as stage_run_id, s.stage_id, s.tenant_id, s.status, s.spec, s.generation, s.fence, s.failed_offer_ids,
+         w.id as workload_id, w.status as workload_status, w.revision, w.event_seq, w.waiting_reason, w.waiting_since,
+         w.max_cost_micros - w.spend_micros - w.held_micros as budget_left, w.held_micros,
+         w.cancel_requested_at is not null as cancel_requested,
+         p.id as placement_id, p.state as placement_state, p.attempts
+       from compute.stage s
+       join compute.workload w on w.id = s.workload_id and w.status not in ('completed', 'failed', 'cancelled')
+         and (w.complete_by is null or w.complete_by > $6)
+       left join compute.placement p on p.stage_run_id = s.id and p.generation = s.generation
+       where ${DUE} and s.tenant_id = t.tenant_id
+       order by s.created_at, s.id
+       limit (select ceil($5::float8 / greatest(count(*), 1))::int from waiting)
+       for update of s, w skip locked
+     ) d order by t.n`,
+    [dueBy, untriedSince, after, upTo, limit, now],
+  );
+  return rows.slice(0, limit).map(dueStage);
+}
+
+function dueStage(r: Row): DueStage {
+  return {
+    stageRunId: r.stage_run_id,
+    stageId: r.stage_id,
+    tenantId: r.tenant_id,
+    status: r.status,
+    spec: r.spec,
+    generation: r.generation,
+    fence: r.fence,
+    failedOfferIds: r.failed_offer_ids,
+    workload: {
+      id: r.workload_id,
+      status: r.workload_status,
+      revision: r.revision,
+      eventSeq: r.event_seq,
+      waitingReason: r.waiting_reason,
+      waitingSince: r.waiting_since,
+      budgetLeftMicros: r.budget_left,
+      heldMicros: r.held_micros,
+      cancelRequested: r.cancel_requested,
+    },
+    placement:
+      r.placement_id && r.placement_state
+        ? { id: r.placement_id, state: r.placement_state, attempts: r.attempts ?? 0 }
+        : null,
+  };
+}

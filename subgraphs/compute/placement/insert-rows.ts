@@ -1,0 +1,23 @@
+import { columnName, tableOf } from "../../../infra/db/columns.ts";
+import type { EntityClass, Queryer } from "../../../infra/db/database.ts";
+
+/**
+ * Inserts rows of an entity in one statement, whatever their number. Every row has the same properties; columns that are
+ * not named take their defaults. `conflict` is an `on conflict …` clause.
+ */
+export async function insertRows<T extends object>(
+  q: Queryer,
+  type: EntityClass<T>,
+  rows: readonly Partial<T>[],
+  conflict = "",
+): Promise<void> {
+  const [first] = rows;
+  if (!first) return;
+  const columns = Object.keys(first).map(columnName);
+  const documents = rows.map((row) => Object.fromEntries(Object.entries(row).map(([k, v]) => [columnName(k), v])));
+  const list = columns.join(", ");
+  await q.sql(
+    `insert into ${tableOf(type)} (${list}) select ${list} from jsonb_populate_recordset(null::${tableOf(type)}, $1::jsonb) ${conflict}`,
+    [JSON.stringify(documents, (_, value) => (typeof value === "bigint" ? value.toString() : value))],
+  );
+}

@@ -1,0 +1,29 @@
+import { actorOf, type GraphContext } from "../../../infra/graphql/context.ts";
+import { byWorkload } from "../workload/workload.reads.ts";
+import { Placement } from "./placement.entity.ts";
+
+/** A placement of the caller's team, batched; null for anything else. */
+export function placementOf(context: GraphContext, id: string): Promise<Placement | null> {
+  const { tenantId } = actorOf(context, "workloads:read");
+  return context
+    .loader<string, Placement | null>("placement", async (ids) => {
+      const rows = await context.db.rows(Placement, "where t.tenant_id = $1 and t.id = any($2)", [tenantId, ids]);
+      const found = new Map(rows.map((p) => [p.id, p]));
+      return ids.map((one) => found.get(one) ?? null);
+    })
+    .load(id);
+}
+
+/** All generations of a workload, by stage id and then generation; one read for all workloads of a request. */
+export function placementsOf(context: GraphContext, workloadId: string): Promise<Placement[]> {
+  return context
+    .loader<string, Placement[]>("workloadPlacements", async (ids) => {
+      const rows = await context.db.rows(
+        Placement,
+        "where t.workload_id = any($1) order by t.workload_id, t.stage_id, t.generation",
+        [ids],
+      );
+      return byWorkload(ids, rows);
+    })
+    .load(workloadId);
+}

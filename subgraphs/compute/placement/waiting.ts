@@ -1,0 +1,43 @@
+import type { HoldRefusal } from "../ledger/ledger.commands.ts";
+import type { Rejection } from "../offer/match-offers.ts";
+
+/** Why a stage waits for capacity. */
+export type WaitingReason =
+  | "no_matching_offer"
+  | "no_capacity"
+  | "offers_quarantined"
+  | "supplier_silent"
+  | "region_not_available"
+  | "isolated_execution_unavailable"
+  | HoldRefusal;
+
+/** What a stage without any eligible offer waits for, by the rejection that came closest to a match. */
+export function waitingReasonOf(nearest: Rejection | null): WaitingReason {
+  switch (nearest) {
+    case "quarantined":
+      return "offers_quarantined";
+    case "silent":
+      return "supplier_silent";
+    case "price":
+      return "workload_budget";
+    case "not_isolated":
+      return "isolated_execution_unavailable";
+    case "region":
+      return "region_not_available";
+    default:
+      return "no_matching_offer";
+  }
+}
+
+const SHORTEST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 30_000;
+
+/**
+ * When to look again: after half of the time that it has waited so far, from a second to half a minute, spread so that
+ * stages do not come back in step. Freed capacity wakes it earlier.
+ */
+export function nextTry(now: Date, waitingSince: Date | null, random: () => number): Date {
+  const waitedMs = waitingSince ? now.getTime() - waitingSince.getTime() : 0;
+  const waitMs = Math.min(Math.max(waitedMs / 2, SHORTEST_WAIT_MS), LONGEST_WAIT_MS);
+  return new Date(now.getTime() + Math.round(waitMs * (0.75 + random() / 2)));
+}

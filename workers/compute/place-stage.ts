@@ -1,0 +1,79 @@
+import { LIMITS } from "../../infra/kernel/limits.ts";
+import { DONE, implementJob, type JobImplementation } from "../../infra/queue/implement-job.ts";
+import { placeStage } from "../../subgraphs/compute/jobs.ts";
+import type { ClaimedBatch } from "../../subgraphs/compute/placement/claim.commands.ts";
+import { claimBatch } from "../../subgraphs/compute/placement/claim.commands.ts";
+import { type ComputeWorkerDeps } from "./compute-workers.ts";
+import { createLauncher } from "./launch-order.ts";
+
+/** Which waiting stages to look at. */
+export interface PlaceRequest {
+  signal: AbortSignal;
+  /** Also stages whose next try is not due, unless somebody looked at them since. */
+  evenIfUntriedSince?: Date;
+}
+
+export interface Placed {
+  looked: number;
+  placed: number;
+}
+
+/** Places waiting stages, a fair batch at a time. One for each process. */
+export interface Placer {
+  /** Takes one batch and sends its orders out. Resolves when each order's outcome is written down. */
+  placeBatch(request: PlaceRequest): Promise<Placed>;
+}
+
+/** Far beyond any next try. */
+const WHENEVER = new Date("9999-01-01T00:00:00Z");
+
+export function createPlacer(deps: ComputeWorkerDeps): Placer {
+  const launchOrder = createLauncher(deps);
+  let lastTenant = "";
+  // Claims of one process follow each other: together they would only wait for the same capacity and account rows,
+  // while the one in front takes all that has piled up in the meantime.
+  let turn: Promise<unknown> = Promise.resolve();
+  const claim = ({ evenIfUntriedSince }: PlaceRequest): Promise<ClaimedBatch> => {
+    const mine = turn.then(async () => {
+      const batch = await claimBatch(deps, {
+        limit: LIMITS.claimBatch,
+        afterTenant: lastTenant,
+        dueBy: evenIfUntriedSince ? WHENEVER : deps.clock.now(),
+        untriedSince: evenIfUntriedSince ?? null,
+      });
+      lastTenant = batch.lastTenant;
+      return batch;
+    });
+    turn = mine.catch(() => {}); // who asked for it gets the error; the next claim starts anew
+    return mine;
+  };
+  return {
+    async placeBatch(request) {
+      const batch = await claim(request);
+      await Promise.all(batch.orders.map((order) => launchOrder(order, request.signal)));
+      return { looked: batch.looked, placed: batch.orders.length };
+    },
+  };
+}
+
+/**
+ * A doorbell: it names the stage that rang, and batches are taken from the front, in fair order, until that stage has
+ * had its turn. A stage whose ring was lost is found by its due time.
+ */
+export function placeStageJob(deps: ComputeWorkerDeps, placer: Placer): JobImplementation<{ stageRunId: string }> {
+  return implementJob(placeStage, async ({ stageRunId }, { signal }) => {
+    while (!signal.aborted && (await isDue(deps, stageRunId))) {
+      const { looked } = await placer.placeBatch({ signal });
+      if (looked === 0) return { outcome: "retry", reason: "the stage or its workload is being written" };
+    }
+    return DONE;
+  });
+}
+
+async function isDue(deps: ComputeWorkerDeps, stageRunId: string): Promise<boolean> {
+  const due = await deps.db.sql(
+    "select 1 from compute.stage where id = $1 and status = 'placing' and next_try_at <= $2",
+    [stageRunId, deps.clock.now()],
+  );
+  return due.length > 0;
+}
