@@ -2,6 +2,7 @@ import "reflect-metadata";
 import { MikroORM, type SqlEntityManager } from "@mikro-orm/postgresql";
 import { CompiledQuery } from "kysely";
 import { instance, selectList, tableOf } from "./columns.ts";
+import { takeBackLostConnections } from "./lost-connections.ts";
 import { PreparingClient } from "./preparing-client.ts";
 
 /** An entity class. */
@@ -50,7 +51,12 @@ export class Database implements Queryer {
       clientUrl: options.url,
       entities: [...options.entities] as never,
       pool: { min: 0, max: options.poolSize ?? 20 },
-      driverOptions: { Client: PreparingClient, keepAlive: true, application_name: "nodus" },
+      driverOptions: {
+        Client: PreparingClient,
+        keepAlive: true,
+        application_name: "nodus",
+        onPoolCreated: takeBackLostConnections,
+      },
       discovery: { warnWhenNoEntities: false },
       debug: false,
     });

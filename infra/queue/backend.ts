@@ -9,7 +9,7 @@ export interface QueueBackend {
   /** Opens the adding side of a queue. Adding fails within seconds while the store cannot be reached. */
   openQueue(name: string): Queue;
   /** Opens the taking side of a queue; it does not start by itself and rides out losses of the store. */
-  openWorker(name: string, run: (job: StoredJob) => Promise<unknown>, options: WorkerSettings): Worker;
+  openWorker(name: string, run: (job: StoredJob, token: string) => Promise<unknown>, options: WorkerSettings): Worker;
   /** Resolves when the store answers; rejects with the reason otherwise. */
   ping(): Promise<void>;
   /** Closes what the backend itself opened; queues and workers are closed by who opened them. */

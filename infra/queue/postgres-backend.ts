@@ -29,7 +29,12 @@ export async function openPostgresBackend(url: string, logger: Logger): Promise<
     kind: "postgres",
     openQueue: (name) => new Queue(name, { connection, streams: { events: { maxLen: KEPT_EVENTS } } }, bull as never),
     openWorker: (name, run, settings) =>
-      new Worker(name, (job) => run(job), { connection, ...workerOptions(settings) }, bull as never),
+      new Worker(
+        name,
+        (job, token) => run(job, token ?? ""),
+        { connection, ...workerOptions(settings) },
+        bull as never,
+      ),
     ping: async () => void (await pools.query("select 1")),
     close: () => pools.close(),
   };

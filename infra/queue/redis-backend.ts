@@ -27,7 +27,11 @@ export async function openRedisBackend(url: string, logger: Logger): Promise<Que
     openQueue: (name) =>
       new Queue(name, { connection: adding, prefix: PREFIX, streams: { events: { maxLen: KEPT_EVENTS } } }),
     openWorker: (name, run, settings) =>
-      new Worker(name, (job) => run(job), { connection: taking, prefix: PREFIX, ...workerOptions(settings) }),
+      new Worker(name, (job, token) => run(job, token ?? ""), {
+        connection: taking,
+        prefix: PREFIX,
+        ...workerOptions(settings),
+      }),
     ping,
     close: async () => {
       adding.disconnect();

@@ -5,7 +5,7 @@ import { FakeClock } from "../kernel/clock.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { defineJob } from "./define-job.ts";
 import { DONE, implementJob, type JobContext, type JobImplementation } from "./implement-job.ts";
-import { RunAgain, type RunReport, runJob } from "./run-job.ts";
+import { RunAgain, RunElsewhere, type RunReport, runJob } from "./run-job.ts";
 
 const JOB = defineJob<{ id: string }>({
   name: "test.run",
@@ -126,9 +126,17 @@ test("a body that finishes within its grace counts as done", async () => {
   expect(reports[0]?.outcome).toBe("done");
 });
 
-test("a process that goes down aborts its runs, which are run again elsewhere", async () => {
-  const failed = expect(run((_, context) => untilAborted(context))).rejects.toThrow(RunAgain);
+test("a process that goes down aborts its runs, which are run elsewhere at no cost", async () => {
+  const stopped = expect(run((_, context) => untilAborted(context), { attempt: 3 })).rejects.toThrow(RunElsewhere);
   stopping.abort(new Error("going down"));
-  await failed;
-  expect(reports[0]?.outcome).toBe("failed");
+  await stopped;
+  expect(reports[0]?.outcome).toBe("stopped");
+});
+
+test("a run that does not listen does not hold up the process's end for long", async () => {
+  const stopped = expect(run(() => new Promise<never>(() => {}))).rejects.toThrow(RunElsewhere);
+  stopping.abort(new Error("going down"));
+  await new Promise((resolve) => setImmediate(resolve));
+  await clock.advance(2_000);
+  await stopped;
 });

@@ -1,4 +1,4 @@
-import type { Worker } from "bullmq";
+import { WaitingError, type Worker } from "bullmq";
 import type { Database } from "../db/database.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -7,7 +7,7 @@ import { backoffMs, JOB_BACKOFF } from "./backoff.ts";
 import type { JobQueue } from "./connection.ts";
 import type { JobImplementation } from "./implement-job.ts";
 import { quietly } from "./quietly.ts";
-import { RunAgain, type RunReport, runJob } from "./run-job.ts";
+import { RunAgain, RunElsewhere, type RunReport, runJob } from "./run-job.ts";
 import { Slots } from "./slots.ts";
 
 export interface WorkersOptions {
@@ -29,15 +29,15 @@ export interface Workers {
   readonly running: number;
   /**
    * Takes no more jobs and waits for the running ones: up to `drainMs` undisturbed, then a little longer with their
-   * signals aborted. What has not ended by then is left, and another worker takes it over when its lock runs out.
+   * signals aborted. Runs that end so, or not at all, go back to the queue for another process.
    */
   close(drainMs?: number): Promise<void>;
 }
 
 const LOCK_MS = 15_000;
 const DRAIN_MS = 20_000;
-/** After the signals have been aborted. */
-const LAST_WAIT_MS = 3_000;
+/** After the signals have been aborted: longer than a run's grace, so that its job can go back to the queue. */
+const LAST_WAIT_MS = 4_000;
 
 /**
  * Starts a worker for each queue that the jobs name. It runs as many jobs at once as its definitions allow
@@ -70,7 +70,7 @@ function startWorker(
     jobs.map((job) => [job.definition.name, { job, slots: new Slots(job.definition.concurrency) }]),
   );
   if (byName.size !== jobs.length) throw new Error(`a job of queue ${queueName} is implemented twice`);
-  const run = async (stored: StoredJob): Promise<void> => {
+  const run = async (stored: StoredJob, token: string): Promise<void> => {
     const known = byName.get(stored.name);
     if (!known) {
       logger.error({ job: stored.name, runId: stored.id }, "a job has no implementation in this process");
@@ -80,7 +80,15 @@ function startWorker(
     const queued = { id: stored.id ?? "", payload: stored.data, attempt, attempts: stored.opts.attempts ?? 1 };
     const ended = known.slots.use(() => runJob(known.job, queued, environment));
     active.add(ended);
-    await ended.finally(() => active.delete(ended));
+    try {
+      await ended;
+    } catch (error) {
+      if (!(error instanceof RunElsewhere)) throw error;
+      await stored.moveToWait(token);
+      throw new WaitingError();
+    } finally {
+      active.delete(ended);
+    }
   };
   const worker = queue.backend.openWorker(queueName, run, {
     concurrency: jobs.reduce((sum, job) => sum + job.definition.concurrency, 0),
