@@ -31,7 +31,7 @@ export async function claimBatch(deps: PlacementDeps, request: Omit<BatchRequest
   return deps.db.command(async (tx) => {
     const batch = await takeFairBatch(tx, { ...request, now });
     if (batch.length === 0) return { orders: [], looked: 0, lastTenant: "" };
-    const wanted = await endUnwanted(tx, batch, now);
+    const wanted = batch.filter((stage) => !stage.workload.cancelRequested);
     const seekers = seekersOf(deps, wanted, await deps.market.view(tx, now), now);
     await reserve(tx, seekers);
     const steps = new WorkloadSteps(now);
@@ -46,13 +46,14 @@ export async function claimBatch(deps: PlacementDeps, request: Omit<BatchRequest
       now,
     );
     await steps.write(tx);
+    await endUnwanted(tx, batch, now);
     await endPenniless(tx, seekers, now);
     return { orders, looked: batch.length, lastTenant: batch.at(-1)!.tenantId };
   });
 }
 
-/** Ends what was asked to cancel while nothing of it ran; returns the rest. */
-async function endUnwanted(tx: Tx, batch: DueStage[], now: Date): Promise<DueStage[]> {
+/** Ends what was asked to cancel while nothing of it ran. */
+async function endUnwanted(tx: Tx, batch: DueStage[], now: Date): Promise<void> {
   for (const { workload } of batch)
     if (workload.cancelRequested)
       await finishWorkload(tx, {
@@ -62,7 +63,6 @@ async function endUnwanted(tx: Tx, batch: DueStage[], now: Date): Promise<DueSta
         message: "Cancelled.",
         now,
       });
-  return batch.filter((stage) => !stage.workload.cancelRequested);
 }
 
 function seekersOf(deps: PlacementDeps, batch: DueStage[], market: MarketView, now: Date): StageSeeker[] {

@@ -1,11 +1,10 @@
-import { Ctx, FieldResolver, Float, Int, Resolver, Root } from "type-graphql";
-import { Json, SafeInt, Usd } from "../../../infra/graphql/scalars.ts";
-import type { Micros } from "../../../infra/kernel/micros.ts";
+import { Ctx, FieldResolver, Float, GraphQLISODateTime, Int, Resolver, Root } from "type-graphql";
+import { Json, SafeInt } from "../../../infra/graphql/scalars.ts";
 import type { ComputeContext } from "../compute-context.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import { Placement } from "./placement.entity.ts";
-import { type PlacementFigures, placementFigures } from "./placement-figures.ts";
 import { placementOf, placementsOf } from "./placement.reads.ts";
+import { type PlacementFigures, placementFigures } from "./placement-figures.ts";
 import { fitClass, routeDocument } from "./route.ts";
 
 @Resolver(() => Workload)
@@ -61,9 +60,24 @@ export class PlacementResolver {
     return ranMs === null ? null : ranMs / 3_600_000;
   }
 
-  @FieldResolver(() => Usd, { nullable: true, description: "What was charged for it; null until it is settled." })
-  actualCostUsd(@Root() { chargedMicros }: Placement): Micros | null {
-    return chargedMicros;
+  @FieldResolver(() => GraphQLISODateTime, {
+    nullable: true,
+    description: "When it was interrupted; null when it was not.",
+  })
+  interruptedAt(@Root() { interruptTrigger, endedAt }: Placement): Date | null {
+    return interruptTrigger === null ? null : endedAt;
+  }
+
+  @FieldResolver(() => Float, {
+    nullable: true,
+    description: "Seconds from its interruption to the next generation's running command; null where there is none.",
+  })
+  async recoverySeconds(@Root() placement: Placement, @Ctx() context: ComputeContext): Promise<number | null> {
+    const { stageRunId, generation, interruptTrigger, endedAt, workloadId } = placement;
+    if (interruptTrigger === null || endedAt === null) return null;
+    const all = await placementsOf(context, workloadId);
+    const next = all.find((p) => p.stageRunId === stageRunId && p.generation > generation && p.runningAt !== null);
+    return next ? (next.runningAt!.getTime() - endedAt.getTime()) / 1000 : null;
   }
 
   @FieldResolver(() => Int, { description: "Checkpoints that it saved." })

@@ -53,6 +53,10 @@ export interface PinnedAssetSpec {
   name: "stage_to_place",
   expression: `create index stage_to_place on compute.stage (next_try_at) where status = 'placing'`,
 })
+@Index({
+  name: "stage_fair",
+  expression: `create index stage_fair on compute.stage (tenant_id, created_at, next_try_at) where status = 'placing'`,
+})
 export class Stage {
   /** Row id; `stageId` is what people call it. */
   @column.id() id!: string;

@@ -1,0 +1,183 @@
+import { randomBytes } from "node:crypto";
+import type { Database } from "../../infra/db/database.ts";
+import { IdempotencyKey } from "../../infra/db/idempotency.ts";
+import { OutboxRow } from "../../infra/db/outbox.ts";
+import type { Driver } from "../../infra/drivers/driver.ts";
+import { type MachineKind, SimulatedMarket } from "../../infra/drivers/simulated/market.ts";
+import { echo, type Scripts } from "../../infra/drivers/simulated/script.ts";
+import { seededRandom } from "../../infra/drivers/simulated/seeded-random.ts";
+import { type Misbehaviour, SimulatedDriver } from "../../infra/drivers/simulated/simulated-driver.ts";
+import { FakeClock } from "../../infra/kernel/clock.ts";
+import { Sleepers } from "../../infra/live/wakeups.ts";
+import type { JobImplementation } from "../../infra/queue/implement-job.ts";
+import { createLogger } from "../../infra/telemetry/logger.ts";
+import { createIntake, type Intake } from "../../intake/session-hub.ts";
+import { computeEntities } from "../../subgraphs/compute/entities.ts";
+import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
+import { syncOffers } from "../../subgraphs/compute/offer/sync-offers.commands.ts";
+import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
+import type { ComputeWorkerDeps } from "../../workers/compute/compute-workers.ts";
+import { createLauncher } from "../../workers/compute/launch-order.ts";
+import { createPlacer, type Placer, placeStageJob } from "../../workers/compute/place-stage.ts";
+import { releaseAttemptJob } from "../../workers/compute/release-attempt.ts";
+import { settlePlacementJob } from "../../workers/compute/settle-placement.ts";
+import { superviseBootJob } from "../../workers/compute/supervise-boot.ts";
+import { attemptsReconciler } from "../../workers/reconcile/attempts.ts";
+import { waitingStagesReconciler } from "../../workers/reconcile/waiting-stages.ts";
+import { computeSettings, insertAccount, RUNNER_KEY } from "./compute-fixtures.ts";
+import { type TestDatabase, testDatabase } from "./database.ts";
+import { jobContext } from "./jobs.ts";
+
+/** A CPU machine of the market that takes many orders. */
+export const CPU_KIND: MachineKind = {
+  sku: "sim-cpu",
+  region: "sim-east",
+  computeClass: "vm",
+  vcpus: 4,
+  hostMemoryGb: 16,
+  diskGb: 100,
+  networkGbps: null,
+  accelerator: null,
+  gpuCount: 0,
+  deviceMemoryGb: 0,
+  rateMicrosPerHour: 100_000n,
+  interruptible: false,
+  isolated: true,
+  note: null,
+  expectedBootSeconds: 1,
+  poolId: null,
+  tenantId: null,
+  machines: 1,
+  ordersPerMachine: 8,
+  bootMs: 0,
+};
+
+/** An H100 machine of the market. */
+export const H100_KIND: MachineKind = {
+  ...CPU_KIND,
+  sku: "sim-h100-1x",
+  computeClass: "accelerator",
+  accelerator: "H100",
+  gpuCount: 1,
+  deviceMemoryGb: 80,
+  rateMicrosPerHour: 2_000_000n,
+  machines: 2,
+  ordersPerMachine: 1,
+};
+
+export interface MarketWorldOptions {
+  kinds?: readonly MachineKind[];
+  scripts?: Scripts;
+  misbehaviour?: Partial<Misbehaviour>;
+  settings?: Partial<ComputeSettings>;
+  seed?: number;
+}
+
+/** A platform's placement half on a real database, with the simulated market as its supplier. */
+export interface MarketWorld {
+  database: TestDatabase;
+  db: Database;
+  clock: FakeClock;
+  market: SimulatedMarket;
+  driver: SimulatedDriver;
+  intake: Intake;
+  deps: ComputeWorkerDeps;
+  placer: Placer;
+  ports: { driver: Driver };
+  close(): Promise<void>;
+}
+
+export const MARKET_TABLES = [...computeEntities, OutboxRow, IdempotencyKey];
+
+const logger = createLogger({ level: "silent", role: "test" });
+
+export async function marketWorld(options: MarketWorldOptions = {}): Promise<MarketWorld> {
+  const database = await testDatabase(MARKET_TABLES);
+  const { db } = database;
+  const clock = new FakeClock("2026-03-01T00:00:00Z");
+  const settings = { ...computeSettings, ...options.settings };
+  const seed = options.seed ?? 1;
+  const sleepers = new Sleepers((error) => logger.error({ err: error }, "a wake-up failed"));
+  db.announceTo((topic) => sleepers.wake(topic));
+  const wakeups = { on: (topic: string, f: () => void) => sleepers.on(topic, f) };
+  const intake = createIntake({
+    ...{ db, clock, settings, logger, wakeups },
+    secrets: { reveal: async () => [] },
+    random: (size) => randomBytes(size),
+  });
+  const market = new SimulatedMarket({
+    ...{ clock, seed },
+    kinds: options.kinds ?? [CPU_KIND],
+    connect: (send, close) => intake.connect(send, close),
+    scripts: options.scripts ?? echo,
+  });
+  const driver = new SimulatedDriver({ market, random: seededRandom(seed), misbehaviour: options.misbehaviour });
+  const deps = workerDeps({ db, clock, settings, wakeups }, driver);
+  await insertAccount(db, clock.now());
+  await syncOffers(db, driver.supplier, market.offers(), clock.now());
+  return {
+    ...{ database, db, clock, market, driver, intake, deps },
+    placer: createPlacer(deps),
+    ports: { driver },
+    close: async () => {
+      for (const { id } of market.live) market.end(id);
+      await database.close();
+    },
+  };
+}
+
+/** Deps of a further process on the same database. */
+export function workerDeps(
+  base: Pick<ComputeWorkerDeps, "db" | "clock" | "settings" | "wakeups">,
+  driver: Driver,
+): ComputeWorkerDeps {
+  return {
+    ...base,
+    logger,
+    market: new OfferMarket(),
+    runnerKey: RUNNER_KEY,
+    random: () => 0.5,
+    drivers: new Map([[driver.supplier, driver]]),
+  };
+}
+
+/** Runs what the outbox holds and what follows from it, as relay and workers would, until nothing more is due. */
+export async function runDueJobs(world: MarketWorld): Promise<void> {
+  const jobs = new Map(allJobs(world).map((job) => [job.definition.name, job]));
+  for (;;) {
+    const rows = await world.db.sql<{ job: string; payload: unknown }>(
+      "delete from infra.outbox where due_at <= $1 and job = any($2) returning job, payload",
+      [world.clock.now(), [...jobs.keys()]],
+    );
+    if (rows.length === 0) return;
+    for (const { job, payload } of rows) await runJob(world, jobs.get(job)!, payload);
+  }
+}
+
+async function runJob(world: MarketWorld, job: JobImplementation, payload: unknown): Promise<void> {
+  const outcome = await job.body(payload, jobContext(world));
+  if (outcome.outcome === "done") return;
+  const at = outcome.outcome === "later" ? outcome.at : new Date(world.clock.now().getTime() + 1_000);
+  await world.db.sql(
+    "insert into infra.outbox (id, job, payload, due_at, created_at) values (gen_random_uuid()::text, $1, $2, $3, $4)",
+    [job.definition.name, JSON.stringify(payload), at, world.clock.now()],
+  );
+}
+
+function allJobs({ deps, placer }: MarketWorld): JobImplementation[] {
+  return [
+    placeStageJob(deps, placer),
+    superviseBootJob(deps),
+    releaseAttemptJob(deps),
+    settlePlacementJob,
+  ] as JobImplementation[];
+}
+
+/** One round of the reconcilers that follow orders and stages. */
+export async function reconcileOnce(world: MarketWorld): Promise<void> {
+  const signal = new AbortController().signal;
+  const launch = createLauncher(world.deps);
+  await attemptsReconciler(world.deps, launch).run(signal, null);
+  await waitingStagesReconciler(world.deps, world.placer).run(signal, null);
+  await runDueJobs(world);
+}
