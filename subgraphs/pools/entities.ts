@@ -1,4 +1,4 @@
 import { Pool } from "./pool/pool.entity.ts";
 
 /** Every table of the domain. */
-export const poolEntities = [Pool];
+export const poolsEntities = [Pool];

@@ -1,4 +1,4 @@
 import { Workspace } from "./workspace/workspace.entity.ts";
 
 /** Every table of the domain. */
-export const sandboxEntities = [Workspace];
+export const sandboxesEntities = [Workspace];

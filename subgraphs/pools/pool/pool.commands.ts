@@ -3,7 +3,6 @@ import type { Actor } from "../../../infra/kernel/actor.ts";
 import { isId, newId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
-import type { PoolPort } from "../published.ts";
 import { Pool } from "./pool.entity.ts";
 import { POOL } from "./pool.refusals.ts";
 
@@ -82,11 +81,6 @@ export async function poolsById(q: Queryer, tenantId: string, ids: readonly stri
   const found = new Map(rows.map((p) => [p.id, p]));
   return ids.map((id) => found.get(id) ?? null);
 }
-
-/** Pools for other domains. */
-export const poolPort: PoolPort = {
-  exists: async (q, tenantId, poolId) => (await poolsById(q, tenantId, [poolId]))[0] !== null,
-};
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
 const CONTROL = /[\u0000-\u001f\u007f]/;

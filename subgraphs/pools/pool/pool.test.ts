@@ -5,9 +5,10 @@ import { type Actor, SCOPES, type Scope } from "../../../infra/kernel/actor.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
-import { poolEntities } from "../entities.ts";
+import { poolsEntities } from "../entities.ts";
 import { buildPoolsSubgraph } from "../index.ts";
-import { createPool, listPools, poolPort, renamePool } from "./pool.commands.ts";
+import { createPool, listPools, renamePool } from "./pool.commands.ts";
+import { pools } from "./pool.port.ts";
 
 let database: TestDatabase;
 const clock = new FakeClock("2026-03-01T12:00:00Z");
@@ -23,7 +24,7 @@ const actorOf = (tenantId: string, scopes: readonly Scope[] = SCOPES): Actor => 
 });
 
 beforeAll(async () => {
-  database = await testDatabase(poolEntities);
+  database = await testDatabase(poolsEntities);
 });
 afterAll(() => database?.close());
 
@@ -85,8 +86,8 @@ test("a pool is renamed, and another team's is not there", async () => {
     await expect(renamePool(database.db, stranger, { id, name: "x" }, clock.now())).rejects.toMatchObject({
       kind: { code: "not_found" },
     });
-  expect(await poolPort.exists(database.db, owner.tenantId, pool.id)).toBe(true);
-  expect(await poolPort.exists(database.db, stranger.tenantId, pool.id)).toBe(false);
+  expect(await pools.exists(database.db, owner.tenantId, pool.id)).toBe(true);
+  expect(await pools.exists(database.db, stranger.tenantId, pool.id)).toBe(false);
 });
 
 test("a team has room for a limited number of pools, also for requests at once", async () => {

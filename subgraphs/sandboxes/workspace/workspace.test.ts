@@ -5,7 +5,7 @@ import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
-import { sandboxEntities } from "../entities.ts";
+import { sandboxesEntities } from "../entities.ts";
 import { buildSandboxesSubgraph } from "../index.ts";
 import { createWorkspace, listWorkspaces } from "./workspace.commands.ts";
 
@@ -23,7 +23,7 @@ const actorOf = (tenantId: string): Actor => ({
 });
 
 beforeAll(async () => {
-  database = await testDatabase(sandboxEntities);
+  database = await testDatabase(sandboxesEntities);
 });
 afterAll(() => database?.close());
 
