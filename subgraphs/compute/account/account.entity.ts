@@ -13,6 +13,9 @@ export class Account {
   @column.at() monthStart!: Date;
   @attr.flag("A payment method is on file; without one nothing is admitted.") paymentMethod!: boolean;
   @attr.int("Most workloads that may be unfinished at once.") concurrentRunsLimit!: number;
+  @attr.int("Workloads that are not finished.", { defaultRaw: "0" }) activeRuns!: number;
+  /** False once the books did not add up: nothing is admitted until somebody has looked. */
+  @column.flag({ defaultRaw: "true" }) booksBalanced!: boolean;
   @column.at() createdAt!: Date;
   @column.at() updatedAt!: Date;
 }

@@ -33,3 +33,8 @@ export function runMsFor(price: Price, micros: Micros): number | null {
   const gross = price.rateMicrosPerHour + basisPoints(price.rateMicrosPerHour, price.feeBasisPoints) + 1n;
   return fundedMs(gross, micros);
 }
+
+/** What an hour of running costs in all: the capacity's rate and the fee on it. */
+export function hourlyMicros(price: Price): Micros {
+  return price.rateMicrosPerHour + basisPoints(price.rateMicrosPerHour, price.feeBasisPoints);
+}

@@ -1,4 +1,5 @@
 import { Ctx, FieldResolver, Float, GraphQLISODateTime, Int, Resolver, Root } from "type-graphql";
+import type { GraphContext } from "../../../infra/graphql/context.ts";
 import { Json, SafeInt } from "../../../infra/graphql/scalars.ts";
 import type { ComputeContext } from "../compute-context.ts";
 import { Workload } from "../workload/workload.entity.ts";
@@ -103,6 +104,6 @@ function figuresOf(context: ComputeContext, placementId: string): Promise<Placem
 }
 
 /** A placement of the caller's team; null for anything else. */
-export function placementReference(reference: { id: string }, context: ComputeContext): Promise<Placement | null> {
+export function placementReference(reference: { id: string }, context: GraphContext): Promise<Placement | null> {
   return placementOf(context, reference.id);
 }

@@ -4,6 +4,12 @@ import { closed } from "../../../infra/db/closed.ts";
 import { WORKLOAD_STATES, type WorkloadState } from "./workload.machine.ts";
 import type { WorkloadPayload } from "./workload.payload.ts";
 
+/** A page outside the platform that a run shows itself on. */
+export interface WorkloadLink {
+  kind: string;
+  url: string;
+}
+
 export const WORKLOAD_STATUS = closed("WorkloadStatus", "Where a workload is in its life.", WORKLOAD_STATES);
 
 /** One submitted batch job. */
@@ -50,6 +56,8 @@ export class Workload {
   @attr.int("Exit code of the command that decided the end; null when unknown or none ran.", { nullable: true })
   exitCode!: number | null;
   @attr.text("Signal that ended that command; null when none did.", { nullable: true }) signal!: string | null;
+  /** Pages that its live output named. */
+  @column.document<WorkloadLink[], { defaultRaw: string }>({ defaultRaw: "'[]'::jsonb" }) links!: WorkloadLink[];
   @attr.at("When it was accepted.") createdAt!: Date;
   @attr.at("When it last changed.") updatedAt!: Date;
   @attr.at("When it turned terminal.", { nullable: true }) terminalAt!: Date | null;

@@ -13,6 +13,7 @@ export interface ResolvedRequirements {
   computeClassDefaulted: boolean;
   gpu: string | null;
   gpuCount: number;
+  /** Per device; where there is none, of the host. */
   deviceMemoryGb: number;
   vcpus: number;
   diskGb: number;
@@ -62,7 +63,7 @@ export function resolveRequirements(workload: Requirements, stage: Requirements,
     computeClassDefaulted: asked === null && !needsAccelerator,
     gpu,
     gpuCount: asked === "vm" ? 0 : gpuCount,
-    deviceMemoryGb: asked === "vm" ? 0 : deviceMemoryGb,
+    deviceMemoryGb,
     vcpus: pick("vcpus") || 0,
     diskGb: pick("disk_gb") || 0,
   };

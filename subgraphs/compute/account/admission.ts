@@ -1,0 +1,109 @@
+import { sqlState, type Tx } from "../../../infra/db/database.ts";
+import { lesserMicros, type Micros, toUsd } from "../../../infra/kernel/micros.ts";
+import { Refused } from "../../../infra/kernel/refusal.ts";
+import { monthStart } from "../ledger/ledger.commands.ts";
+import { cappedCharge, chargeFor } from "../ledger/price.ts";
+import { Account } from "./account.entity.ts";
+import { ACCOUNT } from "./account.refusals.ts";
+
+/** After how long it is worth asking whether another workload has ended. */
+const RUNS_RETRY_SECONDS = 5;
+
+export interface Admission {
+  tenantId: string;
+  /** What the first window costs on the cheapest capacity that fits; zero when none fits now. */
+  estimateMicros: Micros;
+  now: Date;
+}
+
+/**
+ * Lets one more workload in under the team's payment method, credits, monthly cap and number of unfinished workloads.
+ * It reserves no money: placement does, at the price of what it chose. One statement decides, so that concurrent
+ * admissions never add up to more; call it last in a command, as the account's row is a team's hottest.
+ *
+ * Throws `payment_method_required`, `budget_exceeded` with its numbers, `too_many_runs`, or `spend_check_unavailable`
+ * when spending cannot be measured.
+ */
+export async function admit(tx: Tx, admission: Admission): Promise<void> {
+  const { tenantId, now } = admission;
+  const least = leastCredit(admission);
+  const refusal = await measured(async () => {
+    const admitted = await tx.sql(
+      `update compute.account set active_runs = active_runs + 1
+       where id = $1 and books_balanced and payment_method and active_runs < concurrent_runs_limit
+         and balance_micros - held_micros >= $2
+         and (monthly_cap_micros is null
+           or monthly_cap_micros - (case when month_start = $3 then month_spend_micros else 0 end) - held_micros >= $2)
+       returning id`,
+      [tenantId, least, monthStart(now)],
+    );
+    return admitted.length === 1 ? null : whyRefused(tx, admission);
+  });
+  if (refusal) throw refusal;
+}
+
+/** Nothing left is a refusal even where the price is not known yet. */
+function leastCredit({ estimateMicros }: Admission): Micros {
+  return estimateMicros > 0n ? estimateMicros : 1n;
+}
+
+/** A failing measurement admits nothing; what the database will retry by itself passes. */
+async function measured<T>(measure: () => Promise<T>): Promise<T> {
+  try {
+    return await measure();
+  } catch (error) {
+    if (["40001", "40P01"].includes(sqlState(error) ?? "")) throw error;
+    const refused = new Refused(ACCOUNT.spend_check_unavailable, { retryAfterSeconds: 1 });
+    refused.cause = error;
+    throw refused;
+  }
+}
+
+async function whyRefused(tx: Tx, admission: Admission): Promise<Refused> {
+  const account = await tx.row(Account, "where t.id = $1", [admission.tenantId]);
+  if (!account?.paymentMethod) return new Refused(ACCOUNT.payment_method_required);
+  if (!account.booksBalanced) return new Refused(ACCOUNT.spend_check_unavailable, { retryAfterSeconds: 1 });
+  if (account.activeRuns >= account.concurrentRunsLimit)
+    return new Refused(ACCOUNT.too_many_runs, {
+      extra: { concurrent_runs_limit: account.concurrentRunsLimit, active_runs: account.activeRuns },
+      retryAfterSeconds: RUNS_RETRY_SECONDS,
+    });
+  const accruingMicros = await accruing(tx, admission);
+  return new Refused(ACCOUNT.budget_exceeded, { extra: arithmetic(account, accruingMicros, admission) });
+}
+
+/** The numbers of a refused budget, in dollars. What is held pays for what accrues, so the two never count twice. */
+function arithmetic(
+  account: Account,
+  accruingMicros: Micros,
+  { estimateMicros, now }: Admission,
+): Record<string, number> {
+  const month = monthStart(now);
+  const monthSpend = account.monthStart.getTime() === month.getTime() ? account.monthSpendMicros : 0n;
+  const cap = account.monthlyCapMicros;
+  const accrued = lesserMicros(accruingMicros, account.heldMicros);
+  const free = account.balanceMicros - account.heldMicros;
+  const headroom = cap === null ? free : lesserMicros(free, cap - monthSpend - account.heldMicros);
+  return {
+    ...(cap === null ? {} : { monthly_spend_cap_usd: toUsd(cap) }),
+    month_to_date_usd: toUsd(monthSpend),
+    estimated_cost_usd: toUsd(estimateMicros),
+    accruing_usd: toUsd(accrued),
+    in_flight_committed_usd: toUsd(account.heldMicros - accrued),
+    remaining_headroom_usd: toUsd(headroom > 0n ? headroom : 0n),
+  };
+}
+
+/** What has been used and not yet posted, over all of the team's work. */
+async function accruing(tx: Tx, { tenantId, now }: Admission): Promise<Micros> {
+  const open = await tx.sql<{ rate: bigint; fee: number; held: bigint; started: Date; ran_ms: bigint | null }>(
+    `select rate_micros_per_hour as rate, fee_basis_points as fee, held_micros as held, running_at as started, ran_ms
+     from compute.placement where tenant_id = $1 and state in ('running', 'ended') and running_at is not null`,
+    [tenantId],
+  );
+  return open.reduce((sum, p) => {
+    const ms = p.ran_ms === null ? Math.max(0, now.getTime() - p.started.getTime()) : Number(p.ran_ms);
+    const price = { rateMicrosPerHour: p.rate, feeBasisPoints: p.fee };
+    return sum + cappedCharge(chargeFor(price, ms), p.held).totalMicros;
+  }, 0n);
+}

@@ -1,0 +1,26 @@
+import type { Logger } from "pino";
+import type { GraphContext } from "../../infra/graphql/context.ts";
+import type { Wakeups } from "../../infra/live/wakeups.ts";
+import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import type { AssetPort, SecretPort } from "../data/published.ts";
+import type { PoolPort } from "../pools/published.ts";
+import type { OfferMarket } from "./offer/offer-market.ts";
+import type { ComputeSettings } from "./settings.ts";
+
+/** What the commands and resolvers of compute need beyond the common context. */
+export interface ComputeServices {
+  readonly settings: ComputeSettings;
+  readonly market: OfferMarket;
+  readonly assets: AssetPort;
+  readonly secrets: SecretPort;
+  readonly pools: PoolPort;
+  readonly wakeups: Pick<Wakeups, "on" | "healthy">;
+  /** Where committed logs and outputs lie. */
+  readonly objects: Pick<ObjectStore, "open">;
+  readonly logger: Pick<Logger, "error">;
+}
+
+/** The composition root adds the services to every request's context. */
+export interface ComputeContext extends GraphContext {
+  readonly compute: ComputeServices;
+}

@@ -1,0 +1,105 @@
+import { Arg, Ctx, Field, FieldResolver, Float, ObjectType, Resolver, Root } from "type-graphql";
+import { SafeInt, Usd } from "../../../infra/graphql/scalars.ts";
+import type { Micros } from "../../../infra/kernel/micros.ts";
+import { Refused } from "../../../infra/kernel/refusal.ts";
+import type { ComputeContext } from "../compute-context.ts";
+import { isReservedOutputName } from "../workload/validate/names.ts";
+import { Workload } from "../workload/workload.entity.ts";
+import { byWorkload } from "../workload/workload.reads.ts";
+import { WORKLOAD } from "../workload/workload.refusals.ts";
+import { Output } from "./output.entity.ts";
+import { type UnitFigures, unitFigures } from "./unit-figures.ts";
+
+@ObjectType({ description: "How the work units of a workload went. What was not observed is null, never zero." })
+export class UnitMetrics {
+  @Field(() => SafeInt, { description: "Units reported done, each id once.", simple: true }) unitsCompleted!: number;
+  @Field(() => Float, { nullable: true, description: "Median time of a unit in milliseconds.", simple: true })
+  p50Ms!: number | null;
+  @Field(() => Float, {
+    nullable: true,
+    description: "Time that 95 % of the units stayed below, in milliseconds.",
+    simple: true,
+  })
+  p95Ms!: number | null;
+  @Field(() => Usd, {
+    nullable: true,
+    description: "What was charged so far, divided by the units; rounded down.",
+    simple: true,
+  })
+  costPerUnitUsd!: Micros | null;
+  @Field(() => SafeInt, { description: "Reports that were lost; above zero the figures are incomplete.", simple: true })
+  droppedObservations!: number;
+}
+
+@Resolver(() => Workload)
+export class WorkloadOutputsResolver {
+  @FieldResolver(() => [Output], { description: "Results of its completed stages." })
+  outputs(@Root() workload: Workload, @Ctx() context: ComputeContext): Promise<Output[]> {
+    return outputsOf(context, workload.id);
+  }
+
+  @FieldResolver(() => Output, { description: "One result. Refused when there is none, or several of that name." })
+  async output(
+    @Root() workload: Workload,
+    @Ctx() context: ComputeContext,
+    @Arg("name", () => String, { description: "The result's name." }) name: string,
+    @Arg("stageId", () => String, { nullable: true, description: "The stage; needed where several have the name." })
+    stageId: string | null,
+  ): Promise<Output> {
+    const named = (await outputsOf(context, workload.id)).filter((o) => o.name === name);
+    const found = stageId ? named.filter((o) => o.stageId === stageId) : named;
+    if (found.length > 1) {
+      const stages = found.map((o) => o.stageId);
+      throw new Refused(WORKLOAD.ambiguous_output, { field: "/stage", extra: { stages } });
+    }
+    const [output] = found;
+    if (!output) throw new Refused(WORKLOAD.output_not_found, { field: "/name" });
+    if (output.removedAt) throw new Refused(WORKLOAD.output_gone, { field: "/name" });
+    return output;
+  }
+
+  @FieldResolver(() => UnitMetrics, {
+    nullable: true,
+    description: "How its work units went; null when none was reported.",
+  })
+  async unitMetrics(@Root() workload: Workload, @Ctx() context: ComputeContext): Promise<UnitMetrics | null> {
+    const figures = await context
+      .loader<string, UnitFigures>("unitFigures", (ids) => unitFigures(context.db, ids))
+      .load(workload.id);
+    if (figures.units === 0) return null;
+    return {
+      unitsCompleted: figures.units,
+      p50Ms: figures.p50Ms,
+      p95Ms: figures.p95Ms,
+      costPerUnitUsd: workload.spendMicros === 0n ? null : workload.spendMicros / BigInt(figures.units),
+      droppedObservations: figures.dropped,
+    };
+  }
+}
+
+@Resolver(() => Output)
+export class OutputResolver {
+  @FieldResolver(() => String, { description: "Path below the REST origin that its bytes are read from." })
+  download(@Root() output: Output): string {
+    const stage = encodeURIComponent(output.stageId);
+    return `/v1/workloads/${output.workloadId}/outputs/${encodeURIComponent(output.name)}?stage=${stage}`;
+  }
+}
+
+/** Results of completed stages, of the generation that completed them, without the runner's own. */
+function outputsOf(context: ComputeContext, workloadId: string): Promise<Output[]> {
+  return context
+    .loader<string, Output[]>("outputs", async (ids) => {
+      const rows = await context.db.rows(
+        Output,
+        `join compute.stage s on s.workload_id = t.workload_id and s.stage_id = t.stage_id and s.generation = t.generation
+         where t.workload_id = any($1) and s.status = 'completed' order by t.workload_id, s.position, t.name`,
+        [ids],
+      );
+      return byWorkload(
+        ids,
+        rows.filter((row) => !isReservedOutputName(row.name)),
+      );
+    })
+    .load(workloadId);
+}

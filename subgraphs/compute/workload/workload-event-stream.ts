@@ -1,0 +1,65 @@
+import { Field, Int, ObjectType } from "type-graphql";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
+import { follow, type Page } from "../../../infra/live/follow.ts";
+import type { ComputeContext } from "../compute-context.ts";
+import { topics } from "../topics.ts";
+import { findWorkload } from "./workload.reads.ts";
+import { WorkloadEvent } from "./workload-event.entity.ts";
+
+@ObjectType({ description: "One item of a stream of events." })
+export class WorkloadEventItem {
+  @Field(() => WorkloadEvent, { nullable: true, description: "The event; null on the last item.", simple: true })
+  event!: WorkloadEvent | null;
+  @Field(() => Int, { description: "Where the item stands; give it as `after` to go on from here.", simple: true })
+  cursor!: number;
+  @Field(() => Boolean, {
+    description: "True on the last item: the workload is over, and all is settled.",
+    simple: true,
+  })
+  complete!: boolean;
+}
+
+type Source = Pick<ComputeContext, "db" | "compute">;
+
+export interface EventSubscription {
+  tenantId: string;
+  workloadId: string;
+  /** Number of the last event that is known. */
+  after: number;
+}
+
+/** Events after a cursor, then live, then one item that says that there will be no more. */
+export async function followEvents(
+  source: Source,
+  { tenantId, workloadId, after }: EventSubscription,
+): Promise<AsyncIterable<WorkloadEventItem>> {
+  if (!(await findWorkload(source.db, tenantId, workloadId)))
+    throw new Refused(COMMON.not_found, { field: "/workloadId" });
+  return follow<WorkloadEventItem, number>({
+    wakeups: source.compute.wakeups,
+    topic: topics.workload(workloadId),
+    after,
+    read: (from) => readEvents(source, workloadId, from),
+  });
+}
+
+async function readEvents({ db }: Source, workloadId: string, after: number): Promise<Page<WorkloadEventItem, number>> {
+  // The state first: what comes between the two reads is found by the next one, for then the state was not over.
+  const [state] = await db.sql<{ event_seq: number; over: boolean }>(
+    `select w.event_seq, w.terminal_at is not null and not exists
+       (select 1 from compute.placement p where p.workload_id = w.id and p.state <> 'closed') as over
+     from compute.workload w where w.id = $1`,
+    [workloadId],
+  );
+  const events = await db.rows(WorkloadEvent, "where t.workload_id = $1 and t.seq > $2 order by t.seq limit $3", [
+    workloadId,
+    after,
+    LIMITS.eventPage,
+  ]);
+  const rows = events.map((event): WorkloadEventItem => ({ event, cursor: event.seq, complete: false }));
+  const last = rows.at(-1)?.cursor ?? after;
+  const done = (state?.over ?? true) && last >= (state?.event_seq ?? 0);
+  if (done) rows.push({ event: null, cursor: last, complete: true });
+  return { rows, after: last, done, more: events.length === LIMITS.eventPage };
+}
