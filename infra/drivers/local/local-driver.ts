@@ -116,8 +116,12 @@ export class LocalDriver implements Driver {
 
   /** The connection to the agent; a new one, and if need be a new agent, when the last one broke. */
   async #host(): Promise<HostClient> {
-    const before = await this.#attaching?.catch(() => null);
-    if (before && !before.closed) return before;
+    const attaching = this.#attaching;
+    if (attaching) {
+      const client = await attaching.catch(() => null);
+      if (client && !client.closed) return client;
+      if (this.#attaching !== attaching) return this.#host(); // another caller was quicker
+    }
     this.#attaching = this.#attach();
     return this.#attaching;
   }

@@ -32,9 +32,16 @@ control.setEncoding("utf8").on("data", (text: string) => {
 });
 
 function obey(message: ToInit): void {
-  if (message.op === "signal") return deliver(message.signal);
+  if (message.op === "signal") {
+    deliver(message.signal);
+    return;
+  }
   reach = message.reach;
-  if (!message.proxy) return start(message);
+  if (message.proxy) listenForProxy(message);
+  else start(message);
+}
+
+function listenForProxy(message: Start): void {
   const listener = net.createServer({ allowHalfOpen: true }, carryOut);
   listener.on("error", (error) => tell({ event: "not_started", code: "EPROXY", message: error.message }));
   listener.listen(3128, "127.0.0.1", () => start(message));

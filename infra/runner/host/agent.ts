@@ -111,7 +111,7 @@ export class HostAgent {
     clearInterval(this.#beat);
     await Promise.all([...this.#orders.values()].map((order) => order.shutDown()));
     this.#link.close();
-    this.#guests.disk.close();
+    await this.#guests.close();
   }
 
   #aim(intakeUrl: string): void {

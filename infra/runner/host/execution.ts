@@ -39,6 +39,7 @@ export interface GuestHost {
     denied: (hostname: string, count: number) => void,
   ): Promise<{ close(): Promise<void> }> | null;
   devices(spec: OrderSpec): string[];
+  close(): Promise<void>;
 }
 
 export interface ExecutionOrder {

@@ -60,18 +60,23 @@ export async function createGuestHost(settings: GuestHostSettings): Promise<Gues
     readOnly: [],
   };
   const network = hostNetwork();
+  const disk = new DiskWatch();
   return {
     clock: systemClock,
     isolation,
     refusal:
       isolated || settings.allowUnisolated ? null : `guests can't be isolated on this machine: ${isolation.detail}`,
     uids,
-    disk: new DiskWatch(),
+    disk,
     paths: (folder) => commandPaths(isolated ? GUEST_PATHS.workspace : folder.workspace),
     start: (plan, announce) =>
       isolated ? startBubblewrapGuest(plan, runtime, announce) : startUnisolatedGuest(plan, runtime),
     proxy: (run, policy, denied) => (isolated ? EgressProxy.listen(run, policy, network, denied) : null),
     devices: (spec) => (spec.accelerator && !spec.accelerator.simulated ? acceleratorDevices() : []),
+    close: async () => {
+      disk.close();
+      await groups?.close();
+    },
   };
 }
 

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { closeInheritedDescriptors } from "./inherited-descriptors.ts";
 import { runHostAgent } from "./run.ts";
 
 /** Entry of a host agent's own process: `main --folder /absolute [--allow-unisolated] [--idle-exit-ms 600000] [--version v]`. */
@@ -11,6 +12,7 @@ const { values } = parseArgs({
   },
 });
 if (!values.folder?.startsWith("/")) throw new Error("--folder must be an absolute path");
+closeInheritedDescriptors();
 const idleExitMs = Number(values["idle-exit-ms"]);
 await runHostAgent({
   folder: values.folder,

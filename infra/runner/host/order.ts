@@ -1,5 +1,6 @@
 import { utimesSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { killProcess } from "../isolation/processes.ts";
 import type { ExitRecord, IntakeFrame, OrderSpec } from "../protocol.ts";
 import { RUNNER_PROTOCOL } from "../protocol.ts";
@@ -11,6 +12,8 @@ import { Sender } from "./sender.ts";
 import { Spool, type SpoolState } from "./spool.ts";
 
 const RETRY_MS = 500;
+/** How long a host agent that stops waits for the end of a guest; the guest dies with it in any case. */
+const SHUTDOWN_MS = 3_000;
 
 export type OrderState = "starting" | "running" | "ending" | "gone";
 
@@ -51,6 +54,8 @@ export class Order {
   #state: OrderState = "starting";
   #closed = false;
   #opening = false;
+  /** Resolves once the run has ended, if there is one. */
+  #finished: Promise<void> = Promise.resolve();
   /** When the frames were sent that intake has yet to answer, oldest first. */
   #asked: number[] = [];
 
@@ -123,10 +128,11 @@ export class Order {
     if (!this.#session && !this.#opening) void this.#discard();
   }
 
-  /** The host agent stops; guests die with it, and the spool tells the next life about them. */
+  /** The host agent stops: the guest ends, and what the spool holds of that the next life tells. */
   async shutDown(): Promise<void> {
+    this.#terminated.abort();
     this.#execution?.stop({ killedBy: "host_shutdown", graceful: false });
-    await this.#session?.spool.flushed();
+    await Promise.race([this.#finished, sleep(SHUTDOWN_MS, undefined, { ref: false })]);
   }
 
   async #opened(frame: Extract<IntakeFrame, { type: "opened" }>): Promise<void> {
@@ -157,6 +163,11 @@ export class Order {
     );
     this.#execution = execution;
     if (this.#terminated.signal.aborted) execution.stop({ killedBy: "cancel", graceful: false });
+    this.#finished = this.#runToEnd(session, execution);
+    return this.#finished;
+  }
+
+  async #runToEnd(session: Session, execution: Execution): Promise<void> {
     const exit = await execution.run();
     this.#state = "ending";
     session.spool.appendAfterLog(exit);

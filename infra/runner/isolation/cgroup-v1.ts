@@ -51,6 +51,7 @@ export function cgroupV1(base: string, procSelfCgroup: string, root = "/sys/fs/c
     kind: "cgroup-v1",
     create: (name, limits) => limited(directoriesOf(parents, name), limits),
     leftovers: () => childGroups(parents.get("memory")!).map((name) => new GroupV1(directoriesOf(parents, name))),
+    close: async () => void (await Promise.all([...parents.values()].map(removeGroup))),
   };
 }
 

@@ -51,6 +51,7 @@ export function cgroupV2(
     kind: "cgroup-v2",
     create: (name, limits) => limited(join(parent, name), limits),
     leftovers: () => childGroups(parent).map((name) => new GroupV2(join(parent, name))),
+    close: async () => void (await removeGroup(parent)),
   };
 }
 

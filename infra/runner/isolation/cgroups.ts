@@ -28,6 +28,8 @@ export interface LimitGroups {
   create(name: string, limits: GroupLimits): LimitGroup;
   /** Groups that an earlier life left over, to be emptied and removed. */
   leftovers(): LimitGroup[];
+  /** Removes the host agent's own groups, once no guest has one. */
+  close(): Promise<void>;
 }
 
 /** Why no control groups can be had; a sentence for people. */

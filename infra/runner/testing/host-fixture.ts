@@ -9,11 +9,10 @@ import { type DoubleOrder, IntakeDouble } from "./intake-double.ts";
 
 let orders = 0;
 
+export type SpecChange = Partial<Omit<OrderSpec, "limits">> & { limits?: Partial<OrderSpec["limits"]> };
+
 /** An order that does nothing special; `change` says what a test is about. */
-export function orderSpec(
-  command: string[],
-  change: Partial<OrderSpec> & { limits?: Partial<OrderSpec["limits"]> } = {},
-): OrderSpec {
+export function orderSpec(command: string[], change: SpecChange = {}): OrderSpec {
   const orderId = change.orderId ?? `ord_${process.pid}_${++orders}`;
   return {
     ...{ orderId, workloadId: `wl_${orders}`, stageId: "main", generation: 1, image: "python:3.11-slim", command },
@@ -35,23 +34,31 @@ export function orderSpec(
   };
 }
 
+export interface FixtureOptions {
+  /** Instead of a new one that guests can reach; removed at the end all the same. */
+  folder?: string;
+  allowUnisolated?: boolean;
+  /** False for tests about its absence; otherwise a machine without it is told apart from a fault. */
+  expectIsolation?: boolean;
+}
+
 /** A real host agent in a process of its own with a double of intake, in a folder that is removed at the end. */
 export class HostFixture {
   readonly folder: string;
   readonly intake = new IntakeDouble();
-  readonly #allowUnisolated: boolean;
+  readonly #options: FixtureOptions;
   #client: HostClient | null = null;
   pid = 0;
 
-  private constructor(allowUnisolated: boolean) {
-    this.#allowUnisolated = allowUnisolated;
+  private constructor(options: FixtureOptions) {
+    this.#options = options;
+    this.folder = options.folder ?? mkdtempSync("/var/tmp/nodus-host-test-");
     // Guests of root have uids of their own and must be able to walk to it.
-    this.folder = mkdtempSync("/var/tmp/nodus-host-test-");
-    chmodSync(this.folder, 0o711);
+    if (!options.folder) chmodSync(this.folder, 0o711);
   }
 
-  static async start(options: { allowUnisolated?: boolean } = {}): Promise<HostFixture> {
-    const fixture = new HostFixture(options.allowUnisolated ?? false);
+  static async start(options: FixtureOptions = {}): Promise<HostFixture> {
+    const fixture = new HostFixture(options);
     await fixture.intake.start();
     await fixture.attach();
     return fixture;
@@ -66,13 +73,13 @@ export class HostFixture {
     this.#client?.close();
     this.#client = await attachToHostAgent({
       folder: join(this.folder, "h"),
-      allowUnisolated: this.#allowUnisolated,
+      allowUnisolated: this.#options.allowUnisolated ?? false,
       version: "test",
       idleExitMs: 60_000,
     });
     const hello = await this.#client.ask({ op: "hello", intakeUrl: this.intake.url });
     this.pid = hello.pid;
-    if (hello.isolation.level !== "bubblewrap" && !this.#allowUnisolated) {
+    if (hello.isolation.level !== "bubblewrap" && this.#options.expectIsolation !== false) {
       throw new Error(
         `these tests need bubblewrap (apt-get install bubblewrap) and user namespaces: ${hello.isolation.detail}`,
       );
@@ -86,11 +93,7 @@ export class HostFixture {
   }
 
   /** Runs to the order's `end` record. */
-  async run(
-    command: string[],
-    change: Parameters<typeof orderSpec>[1] = {},
-    secrets: Record<string, string> = {},
-  ): Promise<DoubleOrder> {
+  async run(command: string[], change: SpecChange = {}, secrets: Record<string, string> = {}): Promise<DoubleOrder> {
     const order = await this.launch(orderSpec(command, change), secrets);
     await until(() => order.ended, `${command.join(" ").slice(0, 60)} ends`);
     return order;

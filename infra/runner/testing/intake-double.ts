@@ -23,6 +23,8 @@ export class DoubleOrder {
   fenced = false;
   socket: WebSocket | null = null;
   beats = 0;
+  /** As the last beat told. */
+  usage: { cpuMs: number; memoryBytes: number; diskBytes: number } | null = null;
   /** Records that came again although they had been acknowledged or applied. */
   repeats = 0;
   receivedAtMs: number[] = [];
@@ -108,44 +110,35 @@ export class IntakeDouble {
   }
 
   #frame(socket: WebSocket, frame: HostFrame): void {
-    const order = this.orders.get(frame.orderId);
-    const known = order && (frame.type === "open" ? frame.token === order.token : frame.session === order.session);
-    if (!order || !known || order.fenced) {
-      const code = !order ? "unknown" : order.fenced ? "fenced" : "bad_token";
-      return this.#say(socket, { type: "refused", orderId: frame.orderId, code, message: "not this one" });
-    }
-    order.socket = socket;
     const { orderId } = frame;
-    switch (frame.type) {
-      case "open": {
-        const { spec, session, secrets, allowance } = order;
-        return this.#say(socket, {
-          type: "opened",
-          orderId,
-          session,
-          spec,
-          secrets,
-          redact: Object.values(secrets),
-          allowance,
-        });
-      }
-      case "resume":
-        return this.#say(socket, {
-          type: "resumed",
-          orderId,
-          ackSeq: order.records.length,
-          allowance: order.allowance,
-        });
-      case "records":
-        return this.#records(socket, order, frame.records);
-      case "beat":
-        order.beats++;
-        if (!this.silent) this.#say(socket, { type: "want", orderId, allowance: order.allowance });
+    const order = this.orders.get(orderId);
+    const known = order && (frame.type === "open" ? frame.token === order.token : frame.session === order.session);
+    if (order && known && !order.fenced) {
+      order.socket = socket;
+      const answer = this.#answer(order, frame);
+      if (answer) this.#say(socket, answer);
+    } else {
+      const code = !order ? "unknown" : order.fenced ? "fenced" : "bad_token";
+      this.#say(socket, { type: "refused", orderId, code, message: "not this one" });
     }
   }
 
-  #records(socket: WebSocket, order: DoubleOrder, records: RunnerRecord[]): void {
-    if (this.silent) return;
+  #answer(order: DoubleOrder, frame: HostFrame): IntakeFrame | null {
+    const { orderId } = frame;
+    const { spec, session, secrets, allowance } = order;
+    if (frame.type === "open") {
+      return { type: "opened", orderId, session, spec, secrets, redact: Object.values(secrets), allowance };
+    }
+    if (frame.type === "resume") return { type: "resumed", orderId, ackSeq: order.records.length, allowance };
+    if (frame.type === "beat") {
+      order.beats++;
+      order.usage = frame.usage;
+      return this.silent ? null : { type: "want", orderId, allowance };
+    }
+    return this.silent ? null : this.#records(order, frame.records);
+  }
+
+  #records(order: DoubleOrder, records: RunnerRecord[]): IntakeFrame {
     for (const record of records) {
       if (record.seq <= order.records.length) order.repeats++;
       else if (record.seq > order.records.length + 1)
@@ -155,7 +148,7 @@ export class IntakeDouble {
         order.receivedAtMs.push(Date.now());
       }
     }
-    this.#say(socket, { type: "ack", orderId: order.spec.orderId, seq: order.records.length });
+    return { type: "ack", orderId: order.spec.orderId, seq: order.records.length };
   }
 
   async #http(request: IncomingMessage, response: ServerResponse): Promise<void> {
