@@ -2,11 +2,13 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { readPidFile } from "../../infra/db/embedded/pid-file.ts";
 import { SHARED_FOLDER } from "../../infra/db/embedded/place.ts";
 import { dataFolder, holdPostgres, query } from "../support/embedded-postgres.ts";
 import { portableCopy } from "../support/portable-copy.ts";
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
 const ORDINARY = 65_534;
 const NAMELESS = 64_321;

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { projectFile } from "../../infra/telemetry/project-root.ts";
 
 interface Ended {
@@ -131,12 +131,14 @@ describe("start.mjs", () => {
     expect(ended.code).toBe(1);
 
     rmSync(path.join(root, "sample/broken.test.ts"));
-    write("sample/tests.test.ts", 'import { test } from "vitest";\ntest("passes", () => {});\n');
+    write("sample/tests.test.ts", 'import { test, vi } from "vitest";\ntest("passes", () => {});\n');
     const green = await start("test");
     expect(green.code).toBe(0);
     expect(green.stdout.trimEnd().split("\n").at(-1)).toBe("1 passed, 0 failed, 0 skipped");
   });
 });
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
 describe("the machine", () => {
   const good = { platform: "linux", arch: "x64", node: "20.0.0", musl: false };

@@ -41,10 +41,10 @@ export interface HolderProcess {
 /** Starts `embedded-postgres-process.ts`; `prefix` is a command that runs another, such as `setpriv …`. */
 export async function holdPostgres(
   dataDir: string,
-  { prefix = [] as string[], root = PROJECT_ROOT, node = process.execPath } = {},
+  { prefix = [] as string[], root = PROJECT_ROOT, node = process.execPath, durable = false } = {},
 ): Promise<HolderProcess> {
   const script = path.join(root, "tests", "support", "embedded-postgres-process.ts");
-  const [program, ...args] = [...prefix, node, script, dataDir];
+  const [program, ...args] = [...prefix, node, script, dataDir, durable ? "durable" : "fast"];
   const child = spawn(program!, args, { cwd: "/", stdio: ["pipe", "pipe", "pipe"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   const exited = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
@@ -84,7 +84,7 @@ export async function query(url: string, text: string, values: unknown[] = []): 
 }
 
 /** Repeats `attempt` until it does not throw; its last error when time is over. */
-export async function eventually<T>(attempt: () => Promise<T> | T, timeoutMs = 15_000): Promise<T> {
+export async function eventually<T>(attempt: () => Promise<T> | T, timeoutMs = 40_000): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     try {

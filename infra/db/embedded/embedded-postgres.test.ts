@@ -1,11 +1,13 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { chownSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { dataFolder, eventually, holdPostgres, query } from "../../../tests/support/embedded-postgres.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { startEmbeddedPostgres } from "./embedded-postgres.ts";
 import { readPidFile } from "./pid-file.ts";
 
+vi.setConfig({ testTimeout: 90_000 });
 const logger = createLogger({ level: "silent", role: "test" });
 
 test("a first start makes a database that only the platform's password opens", async () => {
@@ -23,12 +25,31 @@ test("a first start makes a database that only the platform's password opens", a
   } finally {
     await postgres.stop();
   }
-  await expect(query(postgres.url, "select 1")).rejects.toThrow(/ECONNREFUSED/);
+  await expect(query(postgres.url, "select 1")).rejects.toThrow(/ENOENT|ECONNREFUSED/);
+});
+
+test("the server is reached over a socket, and over TCP where the socket's path would be too long", async () => {
+  const short = dataFolder();
+  const long = path.join(short, "x".repeat(90));
+  for (const [dataDir, host] of [
+    [short, encodeURIComponent(path.join(short, "postgres/run"))],
+    [long, "127.0.0.1"],
+  ] as const) {
+    const postgres = await startEmbeddedPostgres({ dataDir, logger, durable: false });
+    try {
+      expect(new URL(postgres.url).hostname).toBe(host);
+      expect(await query(postgres.url, "select 1 as one")).toEqual([{ one: 1 }]);
+      const overTcp = postgres.url.replace(new URL(postgres.url).hostname, "127.0.0.1");
+      expect(await query(overTcp, "select 1 as one")).toEqual([{ one: 1 }]);
+    } finally {
+      await postgres.stop();
+    }
+  }
 });
 
 test("started by root, PostgreSQL runs as a user of its own without groups", async ({ skip }) => {
   skip(process.geteuid?.() !== 0, "needs root");
-  const postgres = await startEmbeddedPostgres({ dataDir: dataFolder(), logger });
+  const postgres = await startEmbeddedPostgres({ dataDir: dataFolder(), logger, durable: false });
   try {
     expect(postgres.uid).toBeGreaterThan(0);
     const status = readFileSync(`/proc/${postgres.pid()}/status`, "utf8");
@@ -41,7 +62,7 @@ test("started by root, PostgreSQL runs as a user of its own without groups", asy
 
 test("a database whose server and platform were killed starts again with everything that was committed", async () => {
   const dataDir = dataFolder();
-  const first = await holdPostgres(dataDir);
+  const first = await holdPostgres(dataDir, { durable: true });
   await query(first.ready.url, "create table kept (n int)");
   await query(first.ready.url, "insert into kept select generate_series(1, 1000)");
   await first.kill();
@@ -56,12 +77,32 @@ test("a database whose server and platform were killed starts again with everyth
   }
 });
 
+test("a stale lock whose process id another program has now does not hinder a start", async () => {
+  const dataDir = dataFolder();
+  const first = await startEmbeddedPostgres({ dataDir, logger, durable: false });
+  const [pidFile, socketLock] = ["cluster/postmaster.pid", `run/.s.PGSQL.${new URL(first.url).port}.lock`].map((name) =>
+    path.join(first.folder, name),
+  );
+  const locks = [pidFile!, socketLock!].map((file) => ({ file, text: readFileSync(file, "utf8") }));
+  await first.stop();
+  // A stranger of the same user, as PostgreSQL tells strangers from servers by the user.
+  const stranger = spawn("sleep", ["60"], first.uid === null ? {} : { uid: first.uid, gid: first.uid });
+  onTestFinished(() => void stranger.kill("SIGKILL"));
+  for (const { file, text } of locks) {
+    writeFileSync(file, text.replace(/^\d+/, String(stranger.pid)));
+    if (first.uid !== null) chownSync(file, first.uid, first.uid);
+  }
+  const second = await startEmbeddedPostgres({ dataDir, logger, durable: false, startTimeoutMs: 5_000 });
+  expect(second.adopted).toBe(false);
+  await second.stop();
+});
+
 test("a server whose platform was killed is adopted by the next one, and stopped by it", async () => {
   const dataDir = dataFolder();
   const first = await holdPostgres(dataDir);
   await first.kill();
 
-  const postgres = await startEmbeddedPostgres({ dataDir, logger });
+  const postgres = await startEmbeddedPostgres({ dataDir, logger, durable: false });
   expect(postgres.adopted).toBe(true);
   expect(postgres.url).toBe(first.ready.url);
   expect(postgres.pid()).toBe(first.ready.pid);
@@ -75,7 +116,7 @@ test.each([
 ])("%s server that dies is started again on the same address", async (_, adopt) => {
   const dataDir = dataFolder();
   if (adopt) await (await holdPostgres(dataDir)).kill();
-  const postgres = await startEmbeddedPostgres({ dataDir, logger });
+  const postgres = await startEmbeddedPostgres({ dataDir, logger, durable: false });
   try {
     await query(postgres.url, "create table kept ()");
     const killed = postgres.pid();
@@ -99,23 +140,23 @@ test("two platforms that start on one new data folder at the same moment get the
 
 test("a start that fails says why with the end of the log, within its time", async () => {
   const dataDir = dataFolder();
-  const postgres = await startEmbeddedPostgres({ dataDir, logger });
+  const postgres = await startEmbeddedPostgres({ dataDir, logger, durable: false });
   await postgres.stop();
   writeFileSync(path.join(postgres.folder, "cluster", "postgresql.conf"), "no_such_parameter = 1\n");
-  const start = startEmbeddedPostgres({ dataDir, logger, startTimeoutMs: 1_000 });
+  const start = startEmbeddedPostgres({ dataDir, logger, durable: false, startTimeoutMs: 1_000 });
   await expect(start).rejects.toThrow(/did not start within 1000 ms.*exit code 1[\s\S]*no_such_parameter/);
 });
 
 test("a database of another major version is refused, not touched", async () => {
   const dataDir = dataFolder();
-  const postgres = await startEmbeddedPostgres({ dataDir, logger });
+  const postgres = await startEmbeddedPostgres({ dataDir, logger, durable: false });
   await postgres.stop();
   writeFileSync(path.join(postgres.folder, "cluster", "PG_VERSION"), "15\n");
-  await expect(startEmbeddedPostgres({ dataDir, logger })).rejects.toThrow(/written by PostgreSQL 15/);
+  await expect(startEmbeddedPostgres({ dataDir, logger, durable: false })).rejects.toThrow(/written by PostgreSQL 15/);
 });
 
 test("statements and rows that fail leave no trace in PostgreSQL's log", async () => {
-  const postgres = await startEmbeddedPostgres({ dataDir: dataFolder(), logger });
+  const postgres = await startEmbeddedPostgres({ dataDir: dataFolder(), logger, durable: false });
   try {
     await query(postgres.url, "create table t (id int primary key, note text check (note <> 'hush-5531'))");
     await expect(query(postgres.url, "insert into t values (1, 'hush-5531')")).rejects.toThrow(/violates check/);

@@ -22,7 +22,10 @@ export interface EmbeddedPostgresOptions {
 
 /** The PostgreSQL that comes with the platform, running. */
 export interface EmbeddedPostgres {
-  /** Connection string of the platform's database, on 127.0.0.1. Holds the password: never log it. */
+  /**
+   * Connection string of the platform's database: its Unix socket, or 127.0.0.1 where the socket's path would be too
+   * long. The server listens on both. Holds the password: never log it.
+   */
   readonly url: string;
   /** Where its files are, which under root may be outside the data folder. */
   readonly folder: string;
@@ -54,7 +57,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const order: LaunchOptions = { folder, binaries, account, port: null, durable, timeoutMs: startTimeoutMs };
   const first = await launch(order);
   const server = supervise(first, folder, () => launch({ ...order, port: first.port }), logger);
-  const url = `postgres://${DATABASE_USER}:${readPassword(folder)}@127.0.0.1:${first.port}/${DATABASE_NAME}`;
+  const host = encodeURIComponent(first.socketFolder ?? "127.0.0.1");
+  const url = `postgres://${DATABASE_USER}:${readPassword(folder)}@${host}:${first.port}/${DATABASE_NAME}`;
   await createDatabase(url);
   logger.info({ pid: first.pid, port: first.port, adopted: first.adopted, folder }, "PostgreSQL is ready");
   return {
@@ -75,7 +79,8 @@ async function createDatabase(url: string): Promise<void> {
     const { rowCount } = await client.query("select 1 from pg_database where datname = $1", [DATABASE_NAME]);
     if (rowCount === 0) await client.query(`create database ${DATABASE_NAME}`);
   } catch (error) {
-    if ((error as { code?: string }).code !== "42P04") throw error; // another platform made it just now
+    const made = ["42P04", "23505"]; // another platform makes it at this moment: seen first by a check, or by the index
+    if (!made.includes((error as { code?: string }).code!)) throw error;
   } finally {
     await client.end();
   }

@@ -1,11 +1,13 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
-import { clusterOf } from "./place.ts";
+import { clusterOf, socketFolderOf } from "./place.ts";
 
 /** What a living server of a cluster says about itself. */
 export interface PidFile {
   readonly pid: number;
   readonly port: number;
+  /** Folder of its Unix socket; null when it has none. */
+  readonly socketFolder: string | null;
   /** It takes connections; false while it recovers or stops. */
   readonly ready: boolean;
 }
@@ -17,7 +19,21 @@ export function readPidFile(folder: string): PidFile | null {
   if (!lines) return null;
   const pid = Number(lines[0]);
   if (!isServerOf(pid, cluster)) return null;
-  return { pid, port: Number(lines[3]), ready: lines[7]?.startsWith("ready") ?? false };
+  return { pid, port: Number(lines[3]), socketFolder: lines[4] || null, ready: lines[7]?.startsWith("ready") ?? false };
+}
+
+/**
+ * Removes lock files whose process id has gone to another program since, as happens when a container starts again.
+ * PostgreSQL cleans up after processes that are gone, but takes a living stranger for a server.
+ */
+export function clearStrangersLocks(folder: string): void {
+  const cluster = clusterOf(folder);
+  const sockets = socketFolderOf(folder);
+  const locks = existsSync(sockets) ? readdirSync(sockets).filter((name) => name.endsWith(".lock")) : [];
+  for (const file of [path.join(cluster, "postmaster.pid"), ...locks.map((name) => path.join(sockets, name))]) {
+    const pid = Number(readOrNull(file)?.split("\n")[0]);
+    if (pid > 0 && processStart(pid) !== null && !isServerOf(pid, cluster)) rmSync(file, { force: true });
+  }
 }
 
 /** When a process started, in the kernel's ticks; null when there is none, or only its zombie. */

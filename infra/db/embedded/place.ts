@@ -93,3 +93,8 @@ export function postgresFolder(dataDir: string): string {
 export function clusterOf(folder: string): string {
   return path.join(folder, "cluster");
 }
+
+/** The folder of the server's Unix socket within its place. */
+export function socketFolderOf(folder: string): string {
+  return path.join(folder, "run");
+}

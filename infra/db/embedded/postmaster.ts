@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
+import { chownSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,14 +7,16 @@ import pg from "pg";
 import type { Account } from "./account.ts";
 import { type PostgresBinaries, program, programEnvironment } from "./binaries.ts";
 import { DATABASE_USER, readPassword } from "./cluster.ts";
-import { processStart, readPidFile } from "./pid-file.ts";
-import { clusterOf } from "./place.ts";
+import { clearStrangersLocks, processStart, readPidFile } from "./pid-file.ts";
+import { clusterOf, socketFolderOf } from "./place.ts";
 import { serverSettings } from "./server-settings.ts";
 
 /** A PostgreSQL server that takes connections. */
 export interface Postmaster {
   readonly pid: number;
   readonly port: number;
+  /** Folder of its Unix socket; null when it has none. */
+  readonly socketFolder: string | null;
   /** True when it was running already, left by a platform that was killed. */
   readonly adopted: boolean;
   /** Resolves, with how it ended, when the process is gone. */
@@ -34,6 +36,8 @@ export interface LaunchOptions {
 
 const POLL_MS = 20;
 const ADOPTED_POLL_MS = 500;
+/** The kernel takes 107 bytes. */
+const LONGEST_SOCKET_PATH = 107;
 const LOG_ROTATE_BYTES = 16 * 1024 * 1024;
 
 /**
@@ -99,6 +103,7 @@ export async function tryLogin(folder: string, port: number): Promise<void> {
 }
 
 async function start(options: LaunchOptions, deadline: number): Promise<Postmaster | string> {
+  clearStrangersLocks(options.folder);
   const port = options.port ?? (await freePort());
   const child = spawnServer(options, port);
   const gone = new Promise<string>((resolve) => {
@@ -116,7 +121,7 @@ async function start(options: LaunchOptions, deadline: number): Promise<Postmast
     if (file?.pid === child.pid && file?.ready) {
       try {
         await tryLogin(options.folder, port);
-        return { pid: child.pid!, port, adopted: false, gone };
+        return { pid: child.pid!, port, socketFolder: file.socketFolder, adopted: false, gone };
       } catch (error) {
         answer = (error as Error).message;
       }
@@ -132,7 +137,10 @@ function spawnServer(options: LaunchOptions, port: number): ChildProcess {
   const file = logFile(options.folder);
   if (existsSync(file) && statSync(file).size > LOG_ROTATE_BYTES) renameSync(file, `${file}.1`);
   const log = openSync(file, "a", 0o600);
-  const parameters = Object.entries(serverSettings(port, options.durable)).flatMap(([k, v]) => ["-c", `${k}=${v}`]);
+  const parameters = Object.entries(serverSettings(port, socketFolder(options), options.durable)).flatMap(([k, v]) => [
+    "-c",
+    `${k}=${v}`,
+  ]);
   try {
     // A session of its own: an interrupt from the terminal must reach the platform, which then drains and stops this.
     return spawn(program(options.binaries, "postgres"), ["-D", clusterOf(options.folder), ...parameters], {
@@ -147,6 +155,15 @@ function spawnServer(options: LaunchOptions, port: number): ChildProcess {
   }
 }
 
+/** A folder for the socket, which saves a fifth of a query's cost against TCP; null where its path is too long. */
+function socketFolder({ folder, account }: LaunchOptions): string | null {
+  const sockets = socketFolderOf(folder);
+  if (Buffer.byteLength(path.join(sockets, ".s.PGSQL.65535")) > LONGEST_SOCKET_PATH) return null;
+  mkdirSync(sockets, { recursive: true, mode: 0o711 });
+  if (account) chownSync(sockets, account.uid, account.gid);
+  return sockets;
+}
+
 /** Waits until the running server takes our password, or is gone. A text says why not. */
 async function adopt(options: LaunchOptions, pid: number, deadline: number): Promise<Postmaster | string> {
   const born = processStart(pid);
@@ -157,7 +174,7 @@ async function adopt(options: LaunchOptions, pid: number, deadline: number): Pro
     if (file.ready) {
       try {
         await tryLogin(options.folder, file.port);
-        return { pid, port: file.port, adopted: true, gone: watch(pid, born) };
+        return { ...file, adopted: true, gone: watch(pid, born) };
       } catch (error) {
         answer = (error as Error).message;
       }

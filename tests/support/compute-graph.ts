@@ -1,0 +1,165 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type ExecutionResult, execute, type GraphQLSchema, parse, subscribe, validate } from "graphql";
+import type { Database } from "../../infra/db/database.ts";
+import type { OfferFact } from "../../infra/drivers/driver.ts";
+import { requestLoaders } from "../../infra/graphql/loaders.ts";
+import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
+import { FakeClock } from "../../infra/kernel/clock.ts";
+import { Sleepers } from "../../infra/live/wakeups.ts";
+import { DiskStore } from "../../infra/objects/disk-store.ts";
+import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import { createLogger } from "../../infra/telemetry/logger.ts";
+import { allEntities } from "../../roles/entities.ts";
+import type { ComputeContext, ComputeServices } from "../../subgraphs/compute/compute-context.ts";
+import { buildComputeSubgraph } from "../../subgraphs/compute/index.ts";
+import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
+import { syncOffers } from "../../subgraphs/compute/offer/sync-offers.commands.ts";
+import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
+import type { WorkloadDeps } from "../../subgraphs/compute/workload/create-workload.ts";
+import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
+import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
+import { SecretPins } from "../../subgraphs/data/secret/secret-pins.ts";
+import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
+import { computeSettings, TENANT } from "./compute-fixtures.ts";
+import { testDatabase } from "./database.ts";
+
+/** A member of the fixtures' team with every scope. */
+export const MEMBER: Actor = {
+  tenantId: TENANT,
+  keyId: "key_member",
+  memberId: "mem_one",
+  email: "one@example.com",
+  name: "One",
+  role: "admin",
+  scopes: SCOPES,
+};
+/** A key of the fixtures' team that belongs to nobody. */
+export const TEAM_KEY: Actor = { ...MEMBER, keyId: "key_team", memberId: null, email: "", role: "team" };
+/** Somebody of another team. */
+export const STRANGER: Actor = { ...MEMBER, tenantId: "team_other", keyId: "key_other", memberId: "mem_other" };
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer's shape is its document's
+export type Answer = ExecutionResult<any, any>;
+type Variables = Record<string, unknown>;
+
+/** Compute's part of the graph on a real database and object store, with the other domains' real ports. */
+export interface ComputeGraph {
+  readonly db: Database;
+  readonly clock: FakeClock;
+  readonly schema: GraphQLSchema;
+  readonly settings: ComputeSettings;
+  readonly deps: WorkloadDeps;
+  readonly objects: ObjectStore;
+  readonly secretBox: SecretBox;
+  run(document: string, variables?: Variables, actor?: Actor | null): Promise<Answer>;
+  /** As `run`, and how many statements it took. */
+  count(document: string, variables?: Variables): Promise<{ answer: Answer; statements: number }>;
+  /** The stream, or the answer that says why there is none. */
+  subscribe(document: string, variables: Variables, actor?: Actor): Promise<AsyncIterableIterator<Answer> | Answer>;
+  offer(...facts: Partial<OfferFact>[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise<ComputeGraph> {
+  const database = await testDatabase(allEntities);
+  const { db } = database;
+  const clock = new FakeClock("2026-03-01T00:00:00Z");
+  const logger = createLogger({ level: "silent", role: "test" });
+  const folder = mkdtempSync(path.join(tmpdir(), "nodus-graph-"));
+  const objects = await DiskStore.open(folder);
+  const sleepers = new Sleepers((error) => logger.error({ err: error }, "a wake-up failed"));
+  db.announceTo((topic) => sleepers.wake(topic));
+  const secretBox = new SecretBox({ id: "test", key: randomBytes(32) });
+  const settings = { ...computeSettings, ...over };
+  const compute: ComputeServices = {
+    settings,
+    market: new OfferMarket(),
+    assets: assetPins,
+    secrets: new SecretPins(secretBox),
+    pools,
+    wakeups: { on: (topic, f) => sleepers.on(topic, f), healthy: true },
+    objects,
+    logger,
+  };
+  const { schema } = buildComputeSubgraph();
+  const contextOf = (actor: Actor | null, through: Database = db): ComputeContext => ({
+    ...{ actor, requestId: "test", db: through, clock, compute },
+    loader: requestLoaders(),
+  });
+  const checked = (document: string) => {
+    const parsed = parse(document);
+    const faults = validate(schema, parsed);
+    if (faults.length > 0) throw faults[0]!;
+    return parsed;
+  };
+  const executed = async (document: string, variableValues: Variables, contextValue: ComputeContext) =>
+    plain(await execute({ schema, document: checked(document), variableValues, contextValue }));
+  return {
+    ...{ db, clock, schema, settings, objects, secretBox },
+    deps: { ...compute, db },
+    run: (document, variables = {}, actor = MEMBER) => executed(document, variables, contextOf(actor)),
+    count: async (document, variables = {}) => {
+      const counter = countingStatements(db);
+      const answer = await executed(document, variables, contextOf(MEMBER, counter.db));
+      return { answer, statements: counter.count() };
+    },
+    subscribe: async (document, variableValues, actor = MEMBER) =>
+      (await subscribe({
+        ...{ schema, document: checked(document), variableValues },
+        contextValue: contextOf(actor),
+      })) as AsyncIterableIterator<Answer> | Answer,
+    offer: (...facts) => syncOffers(db, "test", facts.map(offerFact), clock.now()).then(() => {}),
+    close: async () => {
+      await database.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Results have null prototypes, which equality minds. */
+function plain(answer: ExecutionResult): Answer {
+  return answer.data ? { ...answer, data: structuredClone(answer.data) } : answer;
+}
+
+function countingStatements(db: Database): { db: Database; count(): number } {
+  let statements = 0;
+  const counted = new Proxy(db, {
+    get(target, name) {
+      const member = Reflect.get(target, name, target);
+      if (typeof member !== "function") return member;
+      return (...args: unknown[]) => {
+        if (name === "sql" || name === "rows" || name === "row") statements++;
+        return member.apply(target, args);
+      };
+    },
+  });
+  return { db: counted, count: () => statements };
+}
+
+function offerFact(over: Partial<OfferFact>): OfferFact {
+  return {
+    sku: "test-cpu",
+    region: "test",
+    capacity: { key: "machine", cpuMillis: 16_000, memoryMb: 32_768, gpus: 8, slots: 64 },
+    computeClass: "vm",
+    vcpus: 16,
+    hostMemoryGb: 32,
+    diskGb: 100,
+    networkGbps: null,
+    accelerator: null,
+    gpuCount: 0,
+    deviceMemoryGb: 0,
+    rateMicrosPerHour: 100_000n,
+    interruptible: false,
+    simulated: false,
+    isolated: true,
+    note: null,
+    expectedBootSeconds: 1,
+    poolId: null,
+    tenantId: null,
+    ...over,
+  };
+}
