@@ -25,12 +25,12 @@ export const WORKLOADS: Table = {
     kind: "graph",
     take: ({ path, query }) => ({ ...path, after: query.after, first: LIMITS.eventPage }),
   },
-  liveLogs: { kind: "graph" },
+  liveLogs: { kind: "graph", give: (reply) => reply.liveLog },
   getWorkloadLogs: workloadLogs,
   listWorkloadOutputs: { kind: "graph" },
   downloadWorkloadOutput: downloadOutput,
   listWorkloadArtifacts: { kind: "graph" },
-  getWorkloadLedger: { kind: "graph" },
+  getWorkloadLedger: { kind: "graph", give: ({ workload_id, ledger }) => ({ workload_id, ...ledger }) },
   getWorkloadRouting: { kind: "graph" },
 };
 
