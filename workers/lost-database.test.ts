@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { Database } from "../infra/db/database.ts";
 import { startEmbeddedPostgres } from "../infra/db/embedded/embedded-postgres.ts";
 import { enqueue, OutboxRow } from "../infra/db/outbox.ts";
@@ -27,7 +27,6 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 test("PostgreSQL killed again and again loses no committed job, and everything goes on by itself", async () => {
   const server = await startEmbeddedPostgres({ dataDir: dataFolder(), logger });
-  onTestFinished(() => server.stop());
   const db = await Database.open({ url: server.url, entities: [OutboxRow] });
   await db.orm.schema.create();
   await db.sql("create table done (n int primary key)");
@@ -74,7 +73,8 @@ test("PostgreSQL killed again and again loses no committed job, and everything g
   await expect.poll(() => wakeups.healthy, { timeout: 10_000 }).toBe(true);
   await queue.ping();
 
-  await relay.close();
+  await server.stop();
+  await relay.close(); // nothing of this hangs although the server is gone
   await workers.close();
   await queue.close();
   await wakeups.close();

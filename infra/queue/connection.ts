@@ -37,6 +37,9 @@ export interface JobQueue {
 /** Failed jobs are kept for a look at them: a week, at most a thousand in each queue. */
 const KEPT_FAILURES = { age: 7 * 24 * 3600, count: 1_000 };
 
+/** The bulk statement makes temporary tables, whose traces in the database's catalogue a few jobs are not worth. */
+const SINGLY_UP_TO = 8;
+
 /** Connects to the queue and brings its store up to date. Rejects when the store cannot be reached. */
 export async function openQueue(settings: QueueSettings): Promise<JobQueue> {
   const { logger } = settings;
@@ -80,8 +83,6 @@ async function add(queue: Queue, jobs: readonly JobToPublish[]): Promise<void> {
       stackTraceLimit: 0,
     },
   }));
-  const [only] = entries;
-  // The bulk statement makes temporary tables, which one job is not worth.
-  if (only && entries.length === 1) await queue.add(only.name, only.data, only.opts);
-  else await queue.addBulk(entries);
+  if (entries.length > SINGLY_UP_TO) await queue.addBulk(entries);
+  else await Promise.all(entries.map((entry) => queue.add(entry.name, entry.data, entry.opts)));
 }

@@ -144,6 +144,29 @@ describe.each([
     expect(ran).toHaveLength(1);
   });
 
+  test("jobs that wait for a slot when the drain begins go back to the queue", async () => {
+    const ran: string[] = [];
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const slow = implementJob(NARROW, async ({ n }) => {
+      ran.push(`narrow ${n}`);
+      await released;
+      return DONE;
+    });
+    await publish(3, NARROW);
+    const workers = start([slow, implementJob(COUNT, async () => DONE)]);
+    await expect.poll(() => workers.running).toBe(3);
+    const closed = workers.close();
+    release();
+    await closed;
+    expect(ran).toHaveLength(1);
+    const second = start([slow]);
+    await expect.poll(() => ran.toSorted(), { timeout: 5_000 }).toEqual(["narrow 0", "narrow 1", "narrow 2"]);
+    await second.close();
+  });
+
   test("a run that outlasts the drain is told to stop, and another worker has its job at once", async () => {
     const signalled: string[] = [];
     const deaf = implementJob(COUNT, (_, { signal }) => {
@@ -225,6 +248,42 @@ describe.each([
   test("the queue answers when it is asked whether it works", async () => {
     await queue.ping();
   });
+});
+
+test("workers go on when Redis has died and come back empty", async ({ skip }) => {
+  const missing = redisMissing();
+  if (missing) return skip(missing);
+  const database = await testDatabase([OutboxRow]);
+  const redis = await testRedis();
+  const queue = await openQueue({ databaseUrl: database.url, redisUrl: redis.url, logger });
+  const ran: number[] = [];
+  const job = implementJob(COUNT, async ({ n }) => {
+    ran.push(n);
+    return DONE;
+  });
+  const workers = startWorkers([job], { queue, db: database.db, clock: systemClock, logger, random: () => 0 });
+  const publish = (n: number) => queue.publish([{ id: `job-${n}`, definition: COUNT, payload: { n } }]);
+  await publish(1);
+  await expect.poll(() => ran).toEqual([1]);
+  await redis.kill();
+  await expect(publish(2)).rejects.toThrow();
+  await expect(queue.ping()).rejects.toThrow();
+  await redis.start();
+  await expect
+    .poll(
+      () =>
+        publish(3).then(
+          () => "published",
+          () => "refused",
+        ),
+      { timeout: 15_000 },
+    )
+    .toBe("published");
+  await expect.poll(() => ran, { timeout: 15_000 }).toEqual([1, 3]);
+  await workers.close();
+  await queue.close();
+  await redis.close();
+  await database.close();
 });
 
 test("a queue that cannot be reached is told at start", async () => {

@@ -44,28 +44,34 @@ const LAST_WAIT_MS = 4_000;
  * together; a job at its own limit waits inside, so slow jobs belong in a queue of their own.
  */
 export function startWorkers(jobs: readonly JobImplementation[], options: WorkersOptions): Workers {
-  const stopping = new AbortController();
+  const phases = { draining: new AbortController(), stopping: new AbortController() };
   const active = new Set<Promise<unknown>>();
   const byQueue = Map.groupBy(jobs, (job) => job.definition.queue);
-  const workers = [...byQueue].map(([name, group]) => startWorker(name, group, options, stopping.signal, active));
+  const workers = [...byQueue].map(([name, group]) => startWorker(name, group, options, phases, active));
   let closing: Promise<void> | null = null;
   return {
     get running() {
       return active.size;
     },
-    close: (drainMs = DRAIN_MS) => (closing ??= close(workers, active, stopping, drainMs, options)),
+    close: (drainMs = DRAIN_MS) => (closing ??= close(workers, active, phases, drainMs, options)),
   };
+}
+
+/** How a process ends: it drains, letting runs end, and then stops those that have not. */
+interface Phases {
+  draining: AbortController;
+  stopping: AbortController;
 }
 
 function startWorker(
   queueName: string,
   jobs: readonly JobImplementation[],
   options: WorkersOptions,
-  stopping: AbortSignal,
+  { draining, stopping }: Phases,
   active: Set<Promise<unknown>>,
 ): Worker {
   const { queue, logger, random } = options;
-  const environment = { ...options, stopping };
+  const environment = { ...options, stopping: stopping.signal };
   const byName = new Map(
     jobs.map((job) => [job.definition.name, { job, slots: new Slots(job.definition.concurrency) }]),
   );
@@ -78,7 +84,10 @@ function startWorker(
     }
     const attempt = stored.attemptsMade + 1;
     const queued = { id: stored.id ?? "", payload: stored.data, attempt, attempts: stored.opts.attempts ?? 1 };
-    const ended = known.slots.use(() => runJob(known.job, queued, environment));
+    const ended = known.slots.use(async () => {
+      if (draining.signal.aborted) throw new RunElsewhere(); // it was waiting for its slot
+      await runJob(known.job, queued, environment);
+    });
     active.add(ended);
     try {
       await ended;
@@ -103,10 +112,11 @@ function startWorker(
 async function close(
   workers: readonly Worker[],
   active: ReadonlySet<Promise<unknown>>,
-  stopping: AbortController,
+  { draining, stopping }: Phases,
   drainMs: number,
   { clock, logger }: WorkersOptions,
 ): Promise<void> {
+  draining.abort();
   const closed = Promise.all(workers.map((worker) => worker.close()));
   if (await within(clock, drainMs, closed)) return;
   stopping.abort(new Error("the process is going down"));
