@@ -1,7 +1,7 @@
 import type { Database, Queryer, Tx } from "../../../infra/db/database.ts";
 import { type Actor, SCOPES, type Scope } from "../../../infra/kernel/actor.ts";
 import { isOneOf } from "../../../infra/kernel/closed-set.ts";
-import { newId } from "../../../infra/kernel/ids.ts";
+import { isId, newId } from "../../../infra/kernel/ids.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import { Member } from "../member/member.entity.ts";
 import { requireName } from "../team/name.ts";
@@ -84,6 +84,7 @@ export async function insertApiKey(
 /** Ends a key at once; its open streams end with it. Revoking a revoked key changes nothing. */
 export function revokeApiKey(db: Database, actor: Actor, id: string, now: Date): Promise<ApiKey> {
   return db.command(async (tx) => {
+    if (!isId("apiKey", id)) throw new Refused(COMMON.not_found);
     const apiKey = await tx.row(ApiKey, "where t.team_id = $1 and t.id = $2 for update", [actor.tenantId, id]);
     if (!apiKey) throw new Refused(COMMON.not_found);
     if (apiKey.revokedAt) return apiKey;
@@ -130,7 +131,10 @@ function requireScopes(scopes: readonly string[]): Scope[] {
 }
 
 async function requireHolder(tx: Tx, teamId: string, memberId: string | null, scopes: readonly Scope[]): Promise<void> {
-  const member = memberId && (await tx.row(Member, "where t.team_id = $1 and t.id = $2", [teamId, memberId]));
+  const member =
+    memberId &&
+    isId("member", memberId) &&
+    (await tx.row(Member, "where t.team_id = $1 and t.id = $2", [teamId, memberId]));
   if (memberId && !member) throw new Refused(API_KEY.member_not_found, { field: "/member_id" });
   if (scopes.includes("admin") && !(member && member.role === "admin"))
     throw new Refused(API_KEY.invalid_scopes, {

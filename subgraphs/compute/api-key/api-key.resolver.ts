@@ -14,6 +14,7 @@ import {
 } from "type-graphql";
 import { connectionOf, FIRST, type Page, page, pageSize } from "../../../infra/graphql/connection.ts";
 import { adminOf, type GraphContext } from "../../../infra/graphql/context.ts";
+import { isId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { Member } from "../member/member.entity.ts";
 import { memberOf } from "../member/member.resolver.ts";
@@ -117,6 +118,8 @@ export class ApiKeyResolver {
 }
 
 /** A key of the caller's team, for administrators; null for anything else. */
-export function apiKeyReference(reference: { id: string }, context: GraphContext): Promise<ApiKey | null> {
-  return context.db.row(ApiKey, "where t.team_id = $1 and t.id = $2", [adminOf(context).tenantId, reference.id]);
+export async function apiKeyReference(reference: { id: string }, context: GraphContext): Promise<ApiKey | null> {
+  const { tenantId } = adminOf(context);
+  if (!isId("apiKey", reference.id)) return null;
+  return context.db.row(ApiKey, "where t.team_id = $1 and t.id = $2", [tenantId, reference.id]);
 }

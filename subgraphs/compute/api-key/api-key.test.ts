@@ -130,6 +130,8 @@ test.for<[string, Partial<NewApiKey>, string, string]>([
 test("keys and members of another team read as absent", async () => {
   const other = await createTeam(database.db, { name: "Other", admin: { email: "o@example.com", name: "O" } }, now);
   const stranger: Actor = { ...admin, tenantId: other.team.id, memberId: other.admin.id };
+  await expect(revokeApiKey(database.db, admin, "key_\0", now)).rejects.toMatchObject({ kind: { code: "not_found" } });
+  await expect(mint({ memberId: "mem_\0" })).rejects.toMatchObject({ kind: { code: "member_not_found" } });
   const { apiKey } = await mint();
   await expect(revokeApiKey(database.db, stranger, apiKey.id, now)).rejects.toMatchObject({
     kind: { code: "not_found" },

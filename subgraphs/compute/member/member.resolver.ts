@@ -1,6 +1,7 @@
 import { Arg, Ctx, Field, InputType, Mutation, ObjectType, Resolver } from "type-graphql";
 import { enumOf } from "../../../infra/db/closed.ts";
 import { actorOf, adminOf, type GraphContext } from "../../../infra/graphql/context.ts";
+import { isId } from "../../../infra/kernel/ids.ts";
 import { addMember, membersById } from "./member.commands.ts";
 import { MEMBER_ROLES, Member, type MemberRole } from "./member.entity.ts";
 
@@ -29,8 +30,9 @@ export class MemberResolver {
 }
 
 /** A member of the caller's team, read in batches; null for anybody else. */
-export function memberOf(context: GraphContext, id: string): Promise<Member | null> {
+export async function memberOf(context: GraphContext, id: string): Promise<Member | null> {
   const { tenantId } = actorOf(context);
+  if (!isId("member", id)) return null;
   return context.loader<string, Member | null>("member", (ids) => membersById(context.db, tenantId, ids)).load(id);
 }
 

@@ -1,13 +1,19 @@
 import type { Queryer, Tx } from "../../../infra/db/database.ts";
+import { isId } from "../../../infra/kernel/ids.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import type { AssetPort, PinnedAsset, ReferenceField } from "../published.ts";
 import { Asset } from "./asset.entity.ts";
 import { ASSET_REFERENCE } from "./asset.refusals.ts";
 
+const isAssetId = (id: string) => isId("asset", id);
+
 /** Assets for those who run work. */
 export const assetPins: AssetPort = {
   async check(q: Queryer, ask): Promise<void> {
-    const rows = await q.rows(Asset, "where t.tenant_id = $1 and t.id = any($2)", [ask.tenantId, ask.assetIds]);
+    const rows = await q.rows(Asset, "where t.tenant_id = $1 and t.id = any($2)", [
+      ask.tenantId,
+      ask.assetIds.filter(isAssetId),
+    ]);
     requireReady(ask.assetIds, rows, ask.field);
   },
 
@@ -15,7 +21,7 @@ export const assetPins: AssetPort = {
     // Shared locks, in one order: a deletion waits for us, or we see what it did.
     const rows = await tx.rows(Asset, "where t.tenant_id = $1 and t.id = any($2) order by t.id for share", [
       ask.tenantId,
-      ask.assetIds,
+      ask.assetIds.filter(isAssetId),
     ]);
     const ready = requireReady(ask.assetIds, rows, ask.field ?? "");
     await tx.sql(

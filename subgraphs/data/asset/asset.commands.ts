@@ -1,5 +1,6 @@
 import type { Database, Queryer } from "../../../infra/db/database.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
+import { isId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import { Asset } from "./asset.entity.ts";
@@ -58,6 +59,7 @@ export async function storageUse(q: Queryer, tenantId: string, now: Date): Promi
  */
 export function deleteAsset(db: Database, actor: Actor, id: string, now: Date): Promise<Asset> {
   return db.command(async (tx) => {
+    if (!isId("asset", id)) throw new Refused(COMMON.not_found);
     // The lock makes a run that takes the asset just now wait for us, or us for it.
     const asset = await tx.row(Asset, "where t.tenant_id = $1 and t.id = $2 for update", [actor.tenantId, id]);
     if (!asset || asset.state === "deleted") throw new Refused(COMMON.not_found);

@@ -4,6 +4,7 @@ import type { PinnedSecret, SecretPort } from "../published.ts";
 import { sealContext } from "./secret.commands.ts";
 import { SECRET_REFERENCE } from "./secret.refusals.ts";
 import type { Sealed, SecretBox } from "./secret-box.ts";
+import { isSecretName } from "./secret-value.ts";
 
 interface LiveSecret {
   id: string;
@@ -22,7 +23,7 @@ export class SecretPins implements SecretPort {
   async check(q: Queryer, ask: { tenantId: string; names: readonly string[]; field: string }): Promise<void> {
     const rows = await q.sql<LiveSecret>(
       "select id, name, version from data.secret where tenant_id = $1 and name = any($2) and retired_at is null",
-      [ask.tenantId, ask.names],
+      [ask.tenantId, ask.names.filter(isSecretName)],
     );
     requireAll(ask.names, rows, ask.field);
   }
@@ -35,7 +36,7 @@ export class SecretPins implements SecretPort {
     const live = await tx.sql<LiveSecret>(
       `select id, name, version from data.secret
         where tenant_id = $1 and name = any($2) and retired_at is null order by id for share`,
-      [ask.tenantId, ask.names],
+      [ask.tenantId, ask.names.filter(isSecretName)],
     );
     const held = await this.#held(tx, ask.tenantId, ask.holderId);
     requireAll(ask.names, [...live, ...held], ask.field ?? "");

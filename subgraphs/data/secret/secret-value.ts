@@ -5,9 +5,14 @@ import { SECRET } from "./secret.refusals.ts";
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 /** Variables that the platform itself sets for a run; compared in upper case, so a look-alike is refused too. */
 const RESERVED = /^(NODUS_|WANDB_)/;
+/** True for what could be the name of a secret. */
+export function isSecretName(name: string): boolean {
+  return NAME.test(name);
+}
+
 /** Refuses a name that could not be an environment variable of the customer's. */
 export function requireSecretName(name: string): void {
-  if (!NAME.test(name))
+  if (!isSecretName(name))
     throw new Refused(SECRET.invalid_secret, {
       field: "/name",
       message: "A secret's name is a letter or _ followed by up to 127 letters, digits or _.",

@@ -6,7 +6,7 @@ import { Refused } from "../../../infra/kernel/refusal.ts";
 import { Secret } from "./secret.entity.ts";
 import { SECRET } from "./secret.refusals.ts";
 import type { SecretBox } from "./secret-box.ts";
-import { requireSecretName, secretBytes } from "./secret-value.ts";
+import { isSecretName, requireSecretName, secretBytes } from "./secret-value.ts";
 
 /** The place of a version, which its ciphertext is bound to. */
 export function sealContext(tenantId: string, secretId: string, version: number): string {
@@ -66,6 +66,7 @@ async function requireRoom(tx: Tx, tenantId: string, name: string): Promise<void
 /** Takes the name out of use. Who holds a version of it keeps that; `secret_not_found` when the name is not in use. */
 export function retireSecret(db: Database, actor: Actor, name: string, now: Date): Promise<Secret> {
   return db.command(async (tx) => {
+    if (!isSecretName(name)) throw new Refused(SECRET.secret_not_found);
     const secret = await tx.row(Secret, "where t.tenant_id = $1 and t.name = $2 and t.retired_at is null for update", [
       actor.tenantId,
       name,

@@ -1,6 +1,7 @@
 import { Arg, Ctx, Field, InputType, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { connectionOf, FIRST, type Page, page, pageSize } from "../../../infra/graphql/connection.ts";
 import { actorOf, type GraphContext } from "../../../infra/graphql/context.ts";
+import { isId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { DataContext } from "../data-context.ts";
 import { listSecrets, putSecret, retireSecret } from "./secret.commands.ts";
@@ -76,7 +77,8 @@ export class SecretResolver {
 }
 
 /** A secret of the caller's team; null for anything else. */
-export function secretReference(reference: { id: string }, context: GraphContext): Promise<Secret | null> {
+export async function secretReference(reference: { id: string }, context: GraphContext): Promise<Secret | null> {
   const { tenantId } = actorOf(context, "data:read");
+  if (!isId("secret", reference.id)) return null;
   return context.db.row(Secret, "where t.tenant_id = $1 and t.id = $2", [tenantId, reference.id]);
 }

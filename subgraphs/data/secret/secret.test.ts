@@ -152,6 +152,18 @@ test("a reference to a name that is not in use names its place in the body", asy
   await pins.check(database.db, { ...ask, names: ["A"] });
 });
 
+test("names and ids that no database can hold are unknown, not a fault", async () => {
+  const actor = team();
+  for (const name of ["A\0", "\0", "\ud800"]) {
+    const unknown = { kind: { code: "secret_not_found" } };
+    await expect(retireSecret(database.db, actor, name, now)).rejects.toMatchObject(unknown);
+    await expect(pin(actor, [name], "wl_nul")).rejects.toMatchObject(unknown);
+    await expect(pins.check(database.db, { tenantId: actor.tenantId, names: [name], field: "" })).rejects.toMatchObject(
+      unknown,
+    );
+  }
+});
+
 test("another team sees, pins and retires nothing", async () => {
   const [owner, stranger] = [team(), team()];
   await put(owner, "TOKEN", "theirs");

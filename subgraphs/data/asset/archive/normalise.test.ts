@@ -5,7 +5,16 @@ import { gzipSync, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Refused } from "../../../../infra/kernel/refusal.ts";
-import { all, archiveOf, entriesIn, gnuTarOf, inPieces, type Sample, tarOf, zipOf } from "./archive-samples.ts";
+import {
+  all,
+  archiveOf,
+  entriesIn,
+  gnuTarOf,
+  inPieces,
+  type Sample,
+  tarOf,
+  zipOf,
+} from "../../../../tests/support/archive-samples.ts";
 import { ARCHIVE_KINDS, type ArchiveKind, type ArchiveLimits } from "./entry.ts";
 import { normalisedTar } from "./normalise.ts";
 

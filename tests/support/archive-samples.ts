@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import tarStream from "tar-stream";
 import yazl from "yazl";
-import type { ArchiveKind } from "./entry.ts";
+import type { ArchiveKind } from "../../subgraphs/data/asset/archive/entry.ts";
 
 /** Makes archives for tests with the tools that customers use, good ones and bad ones. */
 export interface Sample {

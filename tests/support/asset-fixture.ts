@@ -1,0 +1,83 @@
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { expect } from "vitest";
+import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
+import { FakeClock } from "../../infra/kernel/clock.ts";
+import { openDiskStore } from "../../infra/objects/disk-store.ts";
+import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import { assetsById, deleteAsset, listAssets, storageUse } from "../../subgraphs/data/asset/asset.commands.ts";
+import { Asset, AssetObject, AssetPin, AssetUpload } from "../../subgraphs/data/asset/asset.entity.ts";
+import { ASSET_LIMITS, type AssetLimits } from "../../subgraphs/data/asset/asset-limits.ts";
+import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
+import { collectAssetBytes } from "../../subgraphs/data/asset/collect-asset-bytes.ts";
+import { storeUpload, type UploadDeps } from "../../subgraphs/data/asset/store-upload.ts";
+import { all, inPieces } from "./archive-samples.ts";
+import { testDatabase } from "./database.ts";
+
+/** A real database, a real store on disk and a clock that stands still, for tests of assets. */
+export async function assetFixture() {
+  const clock = new FakeClock("2026-03-01T12:00:00Z");
+  const folder = await mkdtemp(path.join(tmpdir(), "nodus-assets-"));
+  const scratchDir = path.join(folder, "scratch");
+  await mkdir(scratchDir);
+  const objects = await openDiskStore(path.join(folder, "store"));
+  const database = await testDatabase([Asset, AssetPin, AssetUpload, AssetObject]);
+  const { db } = database;
+  let teams = 0;
+
+  const deps = (limits: Partial<AssetLimits> = {}, store: ObjectStore = objects): UploadDeps => ({
+    db,
+    objects: store,
+    clock,
+    limits: { ...ASSET_LIMITS, ...limits },
+    scratchDir,
+  });
+  const use = (actor: Actor) => storageUse(db, actor.tenantId, clock.now());
+  return {
+    db,
+    clock,
+    folder,
+    scratchDir,
+    objects,
+    deps,
+    use,
+    /** A team that no other test knows. */
+    team(): Actor {
+      const tenantId = `team_${++teams}`;
+      return { tenantId, keyId: "key_1", memberId: null, email: "", name: "", role: "team", scopes: SCOPES };
+    },
+    upload: (actor: Actor, name: string, content: string | Uint8Array, limits?: Partial<AssetLimits>) =>
+      storeUpload(deps(limits), actor, { name, stream: inPieces(Buffer.from(content)) }),
+    read: async (sha256: string) => all((await objects.open(sha256))!.stream as AsyncIterable<Uint8Array>),
+    get: async (actor: Actor, id: string) => (await assetsById(db, actor.tenantId, [id], clock.now()))[0]!,
+    remove: (actor: Actor, id: string) => deleteAsset(db, actor, id, clock.now()),
+    pin: (actor: Actor, assetIds: string[], holderId: string) =>
+      db.command((tx) => assetPins.pin(tx, { tenantId: actor.tenantId, assetIds, holderId, now: clock.now() })),
+    collect: (store: ObjectStore = objects) => collectAssetBytes({ db, objects: store, clock }),
+    /** The real store, but for a moment's delay or loss put in its way. */
+    storeThat: (differs: Partial<ObjectStore>): ObjectStore => ({
+      put: (source, limits) => objects.put(source, limits),
+      open: (sha256, range) => objects.open(sha256, range),
+      has: (sha256) => objects.has(sha256),
+      remove: (sha256) => objects.remove(sha256),
+      sweepTemp: (olderThanMs) => objects.sweepTemp(olderThanMs),
+      ping: () => objects.ping(),
+      ...differs,
+    }),
+    /** Nothing of a team's upload is left: no row, no staged byte, no file on its way. */
+    async expectNothing(actor: Actor): Promise<void> {
+      expect(await use(actor)).toEqual({ storedBytes: 0, stagedBytes: 0 });
+      expect(await listAssets(db, actor.tenantId, null, 10)).toEqual([]);
+      expect(await db.rows(AssetUpload, "where t.tenant_id = $1", [actor.tenantId])).toEqual([]);
+      expect(await readdir(scratchDir)).toEqual([]);
+      expect(await readdir(path.join(folder, "store", "temp"))).toEqual([]);
+    },
+    async close(): Promise<void> {
+      await database.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export type AssetFixture = Awaited<ReturnType<typeof assetFixture>>;
