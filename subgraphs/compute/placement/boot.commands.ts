@@ -1,4 +1,4 @@
-import type { Database, Tx } from "../../../infra/db/database.ts";
+import type { Queryer, Tx } from "../../../infra/db/database.ts";
 import { enqueue } from "../../../infra/db/outbox.ts";
 import { placeStage, releaseAttempt } from "../jobs.ts";
 import { release } from "../ledger/ledger.commands.ts";
@@ -35,22 +35,18 @@ export interface BootFailure {
  * and must be ended at the supplier too.
  */
 export async function settleLaunched(
-  db: Database,
+  q: Queryer,
   launched: readonly { orderId: string; fence: number }[],
 ): Promise<string[]> {
-  return db.command(async (tx) => {
-    const ids = launched.map((l) => l.orderId);
-    await tx.sql(
-      `update compute.attempt a set state = 'booting' from unnest($1::text[], $2::int[]) as v(id, fence)
-       where a.id = v.id and a.fence = v.fence and a.state = 'launching'`,
-      [ids, launched.map((l) => l.fence)],
-    );
-    const stale = await tx.sql<{ id: string }>(
-      "select id from compute.attempt where id = any($1) and state in ('failed', 'ended', 'gone')",
-      [ids],
-    );
-    return stale.map((s) => s.id);
-  });
+  const stale = await q.sql<{ id: string }>(
+    `with settled as (
+       update compute.attempt a set state = 'booting' from unnest($1::text[], $2::int[]) as v(id, fence)
+       where a.id = v.id and a.fence = v.fence and a.state = 'launching'
+     )
+     select id from compute.attempt where id = any($1) and state in ('failed', 'ended', 'gone')`,
+    [launched.map((l) => l.orderId), launched.map((l) => l.fence)],
+  );
+  return stale.map((s) => s.id);
 }
 
 /**

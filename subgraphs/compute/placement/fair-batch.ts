@@ -51,10 +51,9 @@ export interface BatchRequest {
  * skipped. Bounded by `limit` index look-ups.
  */
 export async function takeFairBatch(tx: Tx, request: BatchRequest): Promise<DueStage[]> {
-  const behind = await take(tx, request, request.afterTenant, null, request.limit);
-  const left = request.limit - behind.length;
-  if (left === 0 || request.afterTenant === "") return behind;
-  return [...behind, ...(await take(tx, request, "", request.afterTenant, left))];
+  const { dueBy, untriedSince, afterTenant, limit, now } = request;
+  const rows = await tx.sql<Row>(TAKE, [dueBy, untriedSince, afterTenant, limit, now]);
+  return rows.slice(0, limit).map(dueStage);
 }
 
 interface Row {
@@ -83,40 +82,36 @@ interface Row {
 /** Waiting and due: `$1` dueBy, `$2` untriedSince. */
 const DUE = `s.status = 'placing' and s.next_try_at <= $1 and ($2::timestamptz is null or s.last_tried_at is null or s.last_tried_at < $2)`;
 
-async function take(
-  tx: Tx,
-  { dueBy, untriedSince, now }: BatchRequest,
-  after: string,
-  upTo: string | null,
-  limit: number,
-): Promise<DueStage[]> {
-  const next = (bound: string) =>
-    `select s.tenant_id from compute.stage s where ${DUE} and s.tenant_id > ${bound} and ($4::text is null or s.tenant_id <= $4) order by s.tenant_id limit 1`;
-  const rows = await tx.sql<Row>(
-    `with recursive tenants(tenant_id, n) as (
-       select (${next("$3")}), 1
-       union all
-       select (${next("t.tenant_id")}), t.n + 1 from tenants t where t.tenant_id is not null and t.n < $5
-     ), waiting as (select tenant_id, n from tenants where tenant_id is not null)
-     select d.* from waiting t cross join lateral (
-       select s.id as stage_run_id, s.stage_id, s.tenant_id, s.status, s.spec, s.generation, s.fence, s.failed_offer_ids,
-         w.id as workload_id, w.status as workload_status, w.revision, w.event_seq, w.waiting_reason, w.waiting_since,
-         w.max_cost_micros - w.spend_micros - w.held_micros as budget_left, w.held_micros,
-         w.cancel_requested_at is not null as cancel_requested,
-         p.id as placement_id, p.state as placement_state, p.attempts
-       from compute.stage s
-       join compute.workload w on w.id = s.workload_id and w.status not in ('completed', 'failed', 'cancelled')
-         and (w.complete_by is null or w.complete_by > $6)
-       left join compute.placement p on p.stage_run_id = s.id and p.generation = s.generation
-       where ${DUE} and s.tenant_id = t.tenant_id
-       order by s.created_at, s.id
-       limit (select ceil($5::float8 / greatest(count(*), 1))::int from waiting)
-       for update of s, w skip locked
-     ) d order by t.n`,
-    [dueBy, untriedSince, after, upTo, limit, now],
-  );
-  return rows.slice(0, limit).map(dueStage);
-}
+/** The first tenant with a due stage in a range, and whether the round has passed the end of the tenants. */
+const firstTenant = (range: string, wrapped: string) =>
+  `(select s.tenant_id, ${wrapped} as wrapped from compute.stage s where ${DUE} and ${range} order by s.tenant_id limit 1)`;
+
+/** `$3` afterTenant, `$4` limit, `$5` now. The round goes up from `$3`, then from the beginning up to `$3`. */
+const TAKE = `with recursive round(tenant_id, wrapped, n) as (
+    select first.*, 1 from (
+      ${firstTenant("s.tenant_id > $3", "false")} union all ${firstTenant("s.tenant_id <= $3", "true")} order by wrapped limit 1
+    ) first
+    union all
+    select next.*, r.n + 1 from round r cross join lateral (
+      ${firstTenant("s.tenant_id > r.tenant_id and (not r.wrapped or s.tenant_id <= $3)", "r.wrapped")}
+      union all ${firstTenant("not r.wrapped and s.tenant_id <= $3", "true")} order by wrapped limit 1
+    ) next where r.n < $4
+  )
+  select d.* from round r cross join lateral (
+    select s.id as stage_run_id, s.stage_id, s.tenant_id, s.status, s.spec, s.generation, s.fence, s.failed_offer_ids,
+      w.id as workload_id, w.status as workload_status, w.revision, w.event_seq, w.waiting_reason, w.waiting_since,
+      w.max_cost_micros - w.spend_micros - w.held_micros as budget_left, w.held_micros,
+      w.cancel_requested_at is not null as cancel_requested,
+      p.id as placement_id, p.state as placement_state, p.attempts
+    from compute.stage s
+    join compute.workload w on w.id = s.workload_id and w.status not in ('completed', 'failed', 'cancelled')
+      and (w.complete_by is null or w.complete_by > $5)
+    left join compute.placement p on p.stage_run_id = s.id and p.generation = s.generation
+    where ${DUE} and s.tenant_id = r.tenant_id
+    order by s.created_at, s.id
+    limit (select ceil($4::float8 / count(*))::int from round)
+    for update of s, w skip locked
+  ) d order by r.n`;
 
 function dueStage(r: Row): DueStage {
   return {
