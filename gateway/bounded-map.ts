@@ -31,6 +31,10 @@ export class BoundedMap<K, V> {
     this.#entries.delete(key);
   }
 
+  clear(): void {
+    this.#entries.clear();
+  }
+
   values(): IterableIterator<V> {
     return this.#entries.values();
   }

@@ -61,6 +61,12 @@ export class Keys {
     for (const watch of [...(this.#watches.get(keyId) ?? [])]) watch.end();
   }
 
+  /** To be called when some key was revoked or changed, nobody knows which: nothing is believed any more, and streams are checked. */
+  changed(): void {
+    this.#entries.clear();
+    for (const watches of [...this.#watches.values()]) void this.#endIfGone([...watches]);
+  }
+
   /** Calls `end` when the actor's key is revoked or expires; gives back how to stop watching. */
   watch(actor: Actor, end: () => void): () => void {
     const watch: Watch = { apiKey: this.#apiKeys.get(actor) ?? null, end };

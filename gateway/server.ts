@@ -6,6 +6,7 @@ import Fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  type FastifyServerOptions,
   LogController,
 } from "fastify";
 import { parseJsonBody } from "../infra/kernel/json-body.ts";
@@ -30,6 +31,10 @@ export interface ServerOptions {
   graphqlBodyBytes?: number;
   /** Most bytes of other requests' bodies, where the route says nothing. */
   bodyBytes?: number;
+  /** What other faces on the same server need of it: nothing can set these afterwards. */
+  server?: Pick<FastifyServerOptions, "routerOptions" | "frameworkErrors">;
+  /** Largest WebSocket message of any route, when other routes take larger ones than GraphQL. */
+  socketBytes?: number;
   /** Whether `X-Forwarded-*` are believed. Default false. */
   trustProxy?: boolean | string | string[];
 }
@@ -37,6 +42,7 @@ export interface ServerOptions {
 /** A Fastify app with GraphQL at `/graphql` and `/graphql/stream`; others add their routes before it listens. */
 export async function createServer(gateway: Gateway, options: ServerOptions = {}): Promise<FastifyInstance> {
   const app = Fastify({
+    ...options.server,
     loggerInstance: gateway.log,
     logController: new LogController({ disableRequestLogging: true }),
     requestIdHeader: false,
@@ -53,7 +59,9 @@ export async function createServer(gateway: Gateway, options: ServerOptions = {}
     exposedHeaders: [REQUEST_ID_HEADER, "retry-after", "idempotent-replayed"],
     maxAge: 600,
   });
-  await app.register(websocket, { options: { maxPayload: options.graphqlBodyBytes ?? LIMITS.graphqlBodyBytes } });
+  await app.register(websocket, {
+    options: { maxPayload: options.socketBytes ?? options.graphqlBodyBytes ?? LIMITS.graphqlBodyBytes },
+  });
   await app.register(async (scope) => serveGraphql(scope, gateway, options));
   if (options.graphiql) await app.register(serveGraphiql);
   app.addHook("onClose", async () => gateway.close());

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ExecutionResult, GraphQLError, getOperationAST } from "graphql";
 import type { Actor } from "../infra/kernel/actor.ts";
 import { COMMON, Refused } from "../infra/kernel/refusal.ts";
+import { nextTurnIfBusy } from "./fairness.ts";
 import { formatted } from "./format.ts";
 import type { Gateway } from "./gateway.ts";
 import { GATEWAY, requestRefusal } from "./refusals.ts";
@@ -149,6 +150,7 @@ async function write(
   event: "next" | "complete",
   data?: ExecutionResult | object,
 ): Promise<void> {
+  await nextTurnIfBusy();
   if (response.destroyed) return;
   if (response.write(`event: ${event}\ndata: ${data === undefined ? "" : JSON.stringify(data)}\n\n`)) return;
   const waiting = new AbortController();

@@ -1,13 +1,6 @@
 import type { WebsocketHandler } from "@fastify/websocket";
 import { GraphQLError, getOperationAST } from "graphql";
-import {
-  CloseCode,
-  type Context,
-  handleProtocols,
-  makeServer,
-  type ServerOptions,
-  type SubscribePayload,
-} from "graphql-ws";
+import { CloseCode, type Context, makeServer, type ServerOptions, type SubscribePayload } from "graphql-ws";
 import type { WebSocket } from "ws";
 import type { Actor } from "../infra/kernel/actor.ts";
 import { COMMON, Refused } from "../infra/kernel/refusal.ts";
@@ -16,8 +9,8 @@ import type { Gateway } from "./gateway.ts";
 import { bearerKey } from "./keys.ts";
 import { beyond, GATEWAY, requestRefusal } from "./refusals.ts";
 import type { Operation, Variables } from "./request.ts";
+import { serveSocket } from "./socket.ts";
 
-const PING_MS = 12_000;
 /** Between the last message of a socket whose key has ended and its close. */
 const LAST_WORDS_MS = 50;
 /** The close code after which clients connect again by themselves. */
@@ -38,31 +31,18 @@ type Socket = Context<Record<string, unknown>, Connection>;
 /** Serves graphql-ws: each operation of a socket runs, waits and ends by itself. */
 export function serveSockets(gateway: Gateway): WebsocketHandler {
   const server = makeServer<Record<string, unknown>, Connection>(protocol(gateway));
-  return function serve(socket, request) {
-    this.websocketServer.options.handleProtocols = handleProtocols;
-    const { authorization } = request.headers;
-    const connection: Connection = { requestId: request.id, authorization, socket, actor: null, unwatch: () => {} };
-    const fail = (error: unknown) => {
-      gateway.log.error({ requestId: request.id, err: error }, "socket failed");
-      socket.close(CloseCode.InternalServerError, "internal_error");
-    };
-    const closed = server.opened(
-      {
-        protocol: socket.protocol,
-        send: (text) => send(socket, text),
-        close: (code, reason) => socket.close(code, reason),
-        onMessage: (take) => socket.on("message", (data) => void take(String(data)).catch(fail)),
-      },
-      connection,
-    );
-    const stopPinging = keepAlive(socket);
-    socket.once("error", (error) => gateway.log.debug({ requestId: request.id, err: error }, "socket error"));
-    socket.once("close", (code, reason) => {
-      stopPinging();
-      connection.unwatch();
-      closed(code, String(reason)).catch(fail);
-    });
-  };
+  return serveSocket(
+    server,
+    gateway.log,
+    ({ socket, request }) => ({
+      requestId: request.id,
+      authorization: request.headers.authorization,
+      socket,
+      actor: null,
+      unwatch: () => {},
+    }),
+    (connection) => connection.unwatch(),
+  );
 }
 
 function protocol(gateway: Gateway): ServerOptions<Record<string, unknown>, Connection> {
@@ -134,30 +114,4 @@ async function subscribe(gateway: Gateway, { extra, subscriptions }: Socket, id:
     if (error instanceof Refused) return [requestRefusal(error)];
     throw error; // a fault: closes the socket, and is logged
   }
-}
-
-/** Resolves when the kernel has taken the message: that is what slows a stream whose reader is slow. */
-function send(socket: WebSocket, text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (socket.readyState !== socket.OPEN) return resolve();
-    socket.send(text, (error) => (error && socket.readyState === socket.OPEN ? reject(error) : resolve()));
-  });
-}
-
-/** Finds out a reader that has gone without a word. */
-function keepAlive(socket: WebSocket): () => void {
-  let answered = true;
-  const onPong = () => {
-    answered = true;
-  };
-  socket.on("pong", onPong);
-  const pinging = setInterval(() => {
-    if (!answered) return socket.terminate();
-    answered = false;
-    socket.ping();
-  }, PING_MS);
-  return () => {
-    clearInterval(pinging);
-    socket.off("pong", onPong);
-  };
 }

@@ -6,6 +6,9 @@ import type { TestSubgraph } from "./graph.ts";
 export class Ticker {
   readonly #listeners = new Set<(value: number) => void>();
 
+  /** How far the last `count` was read. */
+  counted = 0;
+
   get open(): number {
     return this.#listeners.size;
   }
@@ -14,7 +17,7 @@ export class Ticker {
     for (const listener of [...this.#listeners]) listener(value);
   }
 
-  listen(): AsyncIterableIterator<{ ticks: { value: number; owner: { id: string } } }> {
+  listen(): AsyncIterableIterator<{ ticks: { value: number; owner: { id: string; name: string | null } } }> {
     const queue: number[] = [];
     let wake: (() => void) | null = null;
     const listener = (value: number) => {
@@ -38,7 +41,10 @@ export class Ticker {
           });
         }
         const value = queue.shift()!;
-        return { done: false, value: { ticks: { value, owner: { id: value < 0 ? "gone" : "u1" } } } };
+        return {
+          done: false,
+          value: { ticks: { value, owner: value < 0 ? { id: "gone", name: null } : { id: "u1", name: "Person u1" } } },
+        };
       },
       return: async () => {
         end();
@@ -83,7 +89,10 @@ export function shop(ticker = new Ticker()): TestSubgraph[] {
         ticks: { subscribe: () => ticker.listen() },
         count: {
           subscribe: async function* (_: unknown, { to }: { to: number }) {
-            for (let n = 1; n <= to; n++) yield { count: n };
+            for (let n = 1; n <= to; n++) {
+              ticker.counted = n;
+              yield { count: n };
+            }
           },
         },
         broken: {
