@@ -1,9 +1,10 @@
-import { Field, Int, ObjectType } from "type-graphql";
+import { Directive, Field, Int, ObjectType } from "type-graphql";
 import { decodeCursor, encodeCursor, type Keyset } from "../kernel/cursor.ts";
 import { LIMITS } from "../kernel/limits.ts";
 import { COMMON, Refused } from "../kernel/refusal.ts";
 
 /** Relay's page information. */
+@Directive("@shareable")
 @ObjectType("PageInfo", { description: "Where a page of a list ends and whether more follows." })
 export class PageInfo {
   @Field(() => Boolean, { description: "More items follow this page.", simple: true })

@@ -1,8 +1,26 @@
-import type { Database } from "../../infra/db/database.ts";
+import type { Database, Tx } from "../../infra/db/database.ts";
+import type { Clock } from "../../infra/kernel/clock.ts";
 import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
+import type { Reconciler } from "./schedule.ts";
 
 /** Leases that one round looks at. */
 const BATCH = 100;
+
+const EVERY_MS = 2_000;
+/** After a start hosts come back first: what they have spooled is worth more than a quick verdict. */
+const START_GRACE_MS = 15_000;
+
+/** Ends generations whose host has not been heard for a whole lease. */
+export function leaseReconciler({ db, clock }: { db: Database; clock: Clock }): Reconciler {
+  const startedAtMs = clock.monotonicMs();
+  return {
+    name: "expired leases",
+    everyMs: EVERY_MS,
+    run: async () => {
+      if (clock.monotonicMs() - startedAtMs >= START_GRACE_MS) await loseExpiredLeases(db, clock.now());
+    },
+  };
+}
 
 /**
  * Ends generations whose lease is over. The host kills its guest before the lease ends, so an expired lease is proof
@@ -17,8 +35,6 @@ export async function loseExpiredLeases(db: Database, now: Date): Promise<number
   for (const { id } of expired) await db.command((tx) => loseIfStillExpired(tx, id, now));
   return expired.length;
 }
-
-type Tx = Parameters<Parameters<Database["command"]>[0]>[0];
 
 async function loseIfStillExpired(tx: Tx, placementId: string, now: Date): Promise<void> {
   const [row] = await tx.sql<{ workload_id: string }>("select workload_id from compute.placement where id = $1", [

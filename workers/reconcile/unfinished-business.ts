@@ -1,5 +1,6 @@
-import type { Database } from "../../infra/db/database.ts";
+import type { Database, Tx } from "../../infra/db/database.ts";
 import { enqueue } from "../../infra/db/outbox.ts";
+import type { Clock } from "../../infra/kernel/clock.ts";
 import {
   closeWorkload,
   commitLog,
@@ -8,11 +9,24 @@ import {
   settlePlacement,
 } from "../../subgraphs/compute/jobs.ts";
 import { closeIfGone } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
+import type { Reconciler } from "./schedule.ts";
 
+const EVERY_MS = 10_000;
 /** Rows of each kind that one round takes up. */
 const BATCH = 200;
 /** What is younger than this is still on its ordinary way. */
 const GRACE_MS = 30_000;
+
+/** Looks for business that nobody is on any more. */
+export function unfinishedReconciler({ db, clock }: { db: Database; clock: Clock }): Reconciler {
+  return {
+    name: "unfinished business",
+    everyMs: EVERY_MS,
+    run: async () => {
+      await ringForUnfinished(db, clock.now());
+    },
+  };
+}
 
 /**
  * Rings the bell again for what a lost queue or a job that gave up has left: the rows say what is undone, so an emptied
@@ -37,8 +51,6 @@ export async function ringForUnfinished(db: Database, now: Date): Promise<number
   );
   return rung;
 }
-
-type Tx = Parameters<Parameters<Database["command"]>[0]>[0];
 
 function ids(db: Database, text: string, before: Date): Promise<{ id: string }[]> {
   return db.sql<{ id: string }>(`${text} limit ${BATCH}`, [before]);

@@ -1,0 +1,73 @@
+import { createClient } from "graphql-ws";
+import WebSocket from "ws";
+
+/** The platform said no, or could not be reached; the message is for the person at the terminal. */
+export class ClientError extends Error {
+  override readonly name = "ClientError";
+}
+
+interface GraphAnswer<T> {
+  data?: T | null;
+  errors?: { message: string; extensions?: { code?: string; fix?: string; field?: string } }[];
+}
+
+/** A thin client of the graph. */
+export interface Client {
+  query<T>(document: string, variables?: Record<string, unknown>): Promise<T>;
+  /** Items of a subscription until it completes; resumes by itself is the caller's business. */
+  subscribe<T>(document: string, variables: Record<string, unknown>): AsyncIterableIterator<T>;
+  close(): Promise<void>;
+}
+
+/** A client of the platform at `baseUrl`, with an API key. */
+export function connect(baseUrl: string, apiKey: string): Client {
+  const sockets = createClient({
+    url: `${baseUrl.replace(/^http/, "ws")}/graphql`,
+    webSocketImpl: WebSocket,
+    connectionParams: { Authorization: `Bearer ${apiKey}` },
+    lazy: true,
+    retryAttempts: 0,
+  });
+  return {
+    query: async <T>(document: string, variables: Record<string, unknown> = {}) => {
+      const response = await post(`${baseUrl}/graphql`, apiKey, { query: document, variables });
+      const answer = (await response.json()) as GraphAnswer<T>;
+      if (answer.errors?.length) throw new ClientError(answer.errors.map(sentence).join("\n"));
+      if (!answer.data) throw new ClientError(`The platform answered ${response.status} without data.`);
+      return answer.data;
+    },
+    subscribe: <T>(document: string, variables: Record<string, unknown>) =>
+      items<T>(sockets.iterate({ query: document, variables })),
+    close: async () => {
+      await sockets.dispose();
+    },
+  };
+}
+
+async function post(url: string, apiKey: string, body: unknown): Promise<Response> {
+  try {
+    return await fetch(url, {
+      method: "POST",
+      headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  } catch (error) {
+    const cause = (error as { cause?: { code?: string } }).cause?.code ?? (error as Error).message;
+    throw new ClientError(
+      `No platform answers at ${url} (${cause}). Start one with \`npm start\`, or set NODUS_BASE_URL.`,
+    );
+  }
+}
+
+function sentence(error: NonNullable<GraphAnswer<unknown>["errors"]>[number]): string {
+  const { field, fix } = error.extensions ?? {};
+  return `${field ? `${field}: ` : ""}${error.message}${fix ? ` ${fix}` : ""}`;
+}
+
+async function* items<T>(results: AsyncIterableIterator<unknown>): AsyncIterableIterator<T> {
+  for await (const result of results) {
+    const answer = result as GraphAnswer<T>;
+    if (answer.errors?.length) throw new ClientError(answer.errors.map(sentence).join("\n"));
+    if (answer.data) yield answer.data;
+  }
+}

@@ -1,0 +1,16 @@
+import { Refused } from "../infra/kernel/refusal.ts";
+import { ClientError } from "./client.ts";
+
+/** Faults whose message is written for the person at the terminal. */
+const SPOKEN = new Set(["SettingsError", "DatabaseInUse", "DatabaseTooNew", "UnsupportedObjectStore", "ClientError"]);
+
+/** What to print for an error that ended a command. */
+export function explain(error: unknown): string {
+  if (error instanceof Refused) return `${error.message} ${error.fix}`;
+  if (error instanceof ClientError) return error.message;
+  if (!(error instanceof Error)) return String(error);
+  if (SPOKEN.has(error.name)) return error.message;
+  if ((error as NodeJS.ErrnoException).code === "EADDRINUSE")
+    return `The address is in use (${error.message}). Stop what listens there, or set PORT.`;
+  return error.stack ?? error.message;
+}

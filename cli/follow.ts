@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Client, ClientError } from "./client.ts";
+import { WaitLine } from "./progress.ts";
+
+export interface Ended {
+  status: string;
+  reason: string | null;
+  message: string | null;
+  exitCode: number | null;
+}
+
+interface State extends Ended {
+  waitingReason: string | null;
+}
+
+const STATE = `query state($id: ID!) { workload(id: $id) { status reason message exitCode waitingReason } }`;
+const EVENTS = `subscription events($id: ID!, $after: Int) { workloadEvents(workloadId: $id, after: $after) { cursor complete } }`;
+
+/** How long to wait before a stream that broke is taken up again. */
+const RECONNECT_MS = 1_000;
+
+/** Waits until a workload is over, showing what it does meanwhile. */
+export async function followToEnd(client: Client, workloadId: string): Promise<Ended> {
+  const line = new WaitLine();
+  let after = 0;
+  for (;;) {
+    const state = await stateOf(client, workloadId);
+    if (isOver(state.status)) {
+      line.clear();
+      return state;
+    }
+    line.show(state.waitingReason ? `${state.status}: waiting (${state.waitingReason})` : state.status);
+    after = await nextEvent(client, workloadId, after);
+  }
+}
+
+export function isOver(status: string): boolean {
+  return status === "completed" || status === "failed" || status === "cancelled";
+}
+
+export async function stateOf(client: Client, workloadId: string): Promise<State> {
+  const { workload } = await client.query<{ workload: State | null }>(STATE, { id: workloadId });
+  if (!workload) throw new ClientError(`There is no workload ${workloadId}.`);
+  return workload;
+}
+
+async function nextEvent(client: Client, workloadId: string, after: number): Promise<number> {
+  try {
+    const items = client.subscribe<{ workloadEvents: { cursor: number | null } }>(EVENTS, { id: workloadId, after });
+    for await (const { workloadEvents } of items) return workloadEvents.cursor ?? after;
+  } catch (error) {
+    if (error instanceof ClientError) throw error;
+    await sleep(RECONNECT_MS); // the platform may be restarting; the state is read again
+  }
+  return after;
+}

@@ -1,0 +1,75 @@
+import { type Actor, SCOPES } from "../infra/kernel/actor.ts";
+import type { Settings } from "../infra/telemetry/environment.ts";
+import { mintApiKey, revokeApiKey } from "../subgraphs/compute/api-key/api-key.commands.ts";
+import { ApiKey } from "../subgraphs/compute/api-key/api-key.entity.ts";
+import { ClientError } from "./client.ts";
+import { teamOf, withDatabase } from "./operator-database.ts";
+
+interface TeamOption {
+  team?: string;
+}
+
+/** Whoever has the database acts for every team; a key's history says so. */
+function operatorOf(teamId: string): Actor {
+  return {
+    tenantId: teamId,
+    keyId: "operator",
+    memberId: null,
+    email: "",
+    name: "operator",
+    role: "admin",
+    scopes: SCOPES,
+  };
+}
+
+/** Makes a key and prints its text, once. */
+export function mintKey(
+  settings: Settings,
+  options: TeamOption & { email?: string; name: string; scope?: string[]; expires?: string },
+): Promise<void> {
+  return withDatabase(settings, async (db) => {
+    const teamId = await teamOf(db, options.team);
+    const [member] = options.email
+      ? await db.sql<{ id: string; role: string }>(
+          "select id, role from compute.member where team_id = $1 and email = $2",
+          [teamId, options.email],
+        )
+      : [];
+    if (options.email && !member) throw new ClientError(`The team has no member ${options.email}.`);
+    const everything = SCOPES.filter((scope) => scope !== "admin" || member?.role === "admin");
+    const expiresAt = options.expires ? new Date(options.expires) : null;
+    if (expiresAt && Number.isNaN(expiresAt.getTime())) throw new ClientError("--expires must be an RFC 3339 time.");
+    const { apiKey, key } = await mintApiKey(
+      db,
+      operatorOf(teamId),
+      { name: options.name, memberId: member?.id ?? null, scopes: options.scope ?? everything, expiresAt },
+      new Date(),
+    );
+    process.stdout.write(`${key}\n`);
+    process.stderr.write(`${apiKey.id}: ${apiKey.scopes.join(", ")}. The key is shown this once.\n`);
+  });
+}
+
+/** Lists a team's keys, newest first, without their texts. */
+export function listKeys(settings: Settings, options: TeamOption): Promise<void> {
+  return withDatabase(settings, async (db) => {
+    const teamId = await teamOf(db, options.team);
+    const keys = await db.rows(ApiKey, "where t.team_id = $1 order by t.created_at desc limit 1000", [teamId]);
+    for (const key of keys) {
+      const state = key.revokedAt ? "revoked" : key.expiresAt && key.expiresAt < new Date() ? "expired" : "active";
+      const used = key.lastUsedAt?.toISOString() ?? "never used";
+      process.stdout.write(
+        `${key.id}  …${key.lastFour}  ${state.padEnd(7)}  ${used}  ${key.name}  [${key.scopes.join(" ")}]\n`,
+      );
+    }
+  });
+}
+
+/** Revokes a key. */
+export function revokeKey(settings: Settings, keyId: string, options: TeamOption): Promise<void> {
+  return withDatabase(settings, async (db) => {
+    const teamId = await teamOf(db, options.team);
+    await revokeApiKey(db, operatorOf(teamId), keyId, new Date());
+    process.stderr.write(`${keyId} is revoked.\n`);
+  });
+}

@@ -1,0 +1,67 @@
+import type { Command } from "commander";
+import { readSettings } from "../infra/telemetry/environment.ts";
+
+/** Commands of whoever hosts the platform: they work on the database itself, beside a running platform or without one. */
+export function addOperatorCommands(program: Command): void {
+  const keys = program.command("keys").description("API keys");
+  keys
+    .command("mint")
+    .description("make a key; its text is printed once")
+    .option("--team <id>", "the team; the only one unless given")
+    .option("--email <address>", "the member that it belongs to; a key of the team unless given")
+    .option("--name <name>", "what it is for", "command line")
+    .option("--scope <scopes...>", "what it may be used for; everything unless given")
+    .option("--expires <time>", "RFC 3339 time after which it does nothing")
+    .action(async (options) => {
+      const { mintKey } = await import("./keys.ts");
+      await mintKey(readSettings(), options);
+    });
+  keys
+    .command("ls")
+    .description("list keys")
+    .option("--team <id>", "the team; the only one unless given")
+    .action(async (options) => {
+      const { listKeys } = await import("./keys.ts");
+      await listKeys(readSettings(), options);
+    });
+  keys
+    .command("revoke")
+    .description("revoke a key; its open streams end")
+    .argument("<key>", "the key's id, key_…")
+    .option("--team <id>", "the team; the only one unless given")
+    .action(async (keyId: string, options) => {
+      const { revokeKey } = await import("./keys.ts");
+      await revokeKey(readSettings(), keyId, options);
+    });
+
+  const accounts = program.command("accounts").description("teams' money and limits");
+  accounts
+    .command("show")
+    .description("show a team's account")
+    .option("--team <id>", "the team; the only one unless given")
+    .action(async (options) => {
+      const { showAccount } = await import("./accounts.ts");
+      await showAccount(readSettings(), options);
+    });
+  accounts
+    .command("credit")
+    .description("grant credits")
+    .argument("<usd>", "US dollars")
+    .option("--team <id>", "the team; the only one unless given")
+    .option("--note <note>", "why", "granted by the operator")
+    .action(async (usd: string, options) => {
+      const { creditAccount } = await import("./accounts.ts");
+      await creditAccount(readSettings(), usd, options);
+    });
+  accounts
+    .command("set")
+    .description("set limits")
+    .option("--team <id>", "the team; the only one unless given")
+    .option("--monthly-cap <usd>", "most that may be spent in a month; none for no cap")
+    .option("--payment-method <on|off>", "whether a payment method is on file")
+    .option("--concurrent-runs <n>", "most workloads that may be unfinished at once")
+    .action(async (options) => {
+      const { setAccount } = await import("./accounts.ts");
+      await setAccount(readSettings(), options);
+    });
+}

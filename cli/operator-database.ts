@@ -1,0 +1,45 @@
+import { Database } from "../infra/db/database.ts";
+import { startEmbeddedPostgres } from "../infra/db/embedded/embedded-postgres.ts";
+import { migrate } from "../infra/db/migrate.ts";
+import { openWakeups } from "../infra/live/open-wakeups.ts";
+import type { Settings } from "../infra/telemetry/environment.ts";
+import { createLogger } from "../infra/telemetry/logger.ts";
+import { allEntities } from "../roles/entities.ts";
+import { ClientError } from "./client.ts";
+
+/** Runs an operator's command on the deployment's database, and leaves a platform that is running undisturbed. */
+export async function withDatabase(settings: Settings, work: (db: Database) => Promise<void>): Promise<void> {
+  const logger = createLogger({ level: "warn", role: "operator" });
+  const embedded = settings.databaseUrl ? null : await startEmbeddedPostgres({ dataDir: settings.dataDir, logger });
+  const url = settings.databaseUrl ?? embedded!.url;
+  try {
+    await migrate(url);
+    const db = await Database.open({ url, entities: allEntities, poolSize: 4 });
+    const wakeups = await openWakeups({ databaseUrl: url, redisUrl: settings.redisUrl ?? undefined, logger });
+    db.announceTo((topic) => wakeups.announce(topic));
+    try {
+      await work(db);
+    } finally {
+      await wakeups.close();
+      await db.close();
+    }
+  } finally {
+    if (embedded?.adopted) embedded.leave();
+    else await embedded?.stop();
+  }
+}
+
+/** The team that was named, or the only one there is. */
+export async function teamOf(db: Database, given: string | undefined): Promise<string> {
+  const teams = await db.sql<{ id: string; name: string }>(
+    "select id, name from compute.team order by created_at limit 20",
+  );
+  if (given) {
+    const [found] = await db.sql("select 1 from compute.team where id = $1", [given]);
+    if (!found) throw new ClientError(`There is no team ${given}.`);
+    return given;
+  }
+  if (teams.length === 1) return teams[0]!.id;
+  if (teams.length === 0) throw new ClientError("There is no team yet: start the platform once.");
+  throw new ClientError(`Say which team with --team: ${teams.map((t) => `${t.id} (${t.name})`).join(", ")}.`);
+}

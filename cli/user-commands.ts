@@ -1,0 +1,72 @@
+import type { Command } from "commander";
+import { readSettings } from "../infra/telemetry/environment.ts";
+import { type Client, ClientError, connect } from "./client.ts";
+
+/** Commands of users: thin clients of the graph, with NODUS_BASE_URL and NODUS_API_KEY. */
+export function addUserCommands(program: Command): void {
+  program
+    .command("submit")
+    .description("submit a workload: nodus submit [options] -- command …")
+    .argument("<command...>", "the command and its arguments, after --")
+    .option("--name <name>", "display name")
+    .option("--image <image>", "container image")
+    .option("--asset <id>", "asset with the program's files")
+    .option("--input <name=asset...>", "datasets, each NAME=ASSET_ID")
+    .option("--output <name=path...>", "results, each NAME=PATH")
+    .option("--gpu <family>", "GPU family, such as H100")
+    .option("--gpu-count <n>", "GPUs on one machine: 1, 2, 4 or 8")
+    .option("--memory-gb <n>", "memory of each GPU, or of the host on a CPU")
+    .option("--vcpus <n>", "CPU cores")
+    .option("--max-cost <usd>", "most that it may cost, in US dollars")
+    .option("--complete-by <time>", "RFC 3339 deadline")
+    .option("--secret <name...>", "secrets, as NODUS_SECRET_<name>")
+    .option("--allow <host...>", "hosts that it may reach")
+    .option("--key <key>", "idempotency key; a fresh one unless given")
+    .option("-f, --follow", "show its output until it ends")
+    .action(async (command: string[], options) => {
+      const { submit } = await import("./submit.ts");
+      await withClient((client) => submit(client, command, options));
+    });
+
+  program
+    .command("logs")
+    .description("show a workload's output")
+    .argument("<workload>", "its id")
+    .option("-f, --follow", "go on until it ends")
+    .action(async (workloadId: string, options: { follow?: boolean }) => {
+      const { showLogs } = await import("./logs.ts");
+      await withClient((client) => showLogs(client, workloadId, options.follow ?? false));
+    });
+
+  program
+    .command("ls")
+    .description("list workloads, newest first")
+    .option("--status <words>", "comma-separated statuses, active or terminal")
+    .option("--limit <n>", "how many, at most 100", "20")
+    .action(async (options: { status?: string; limit: string }) => {
+      const { list } = await import("./list.ts");
+      await withClient((client) => list(client, options));
+    });
+
+  program
+    .command("cancel")
+    .description("cancel a workload and wait until it has ended")
+    .argument("<workload>", "its id")
+    .option("--no-wait", "ask only")
+    .action(async (workloadId: string, options: { wait: boolean }) => {
+      const { cancel } = await import("./cancel.ts");
+      await withClient((client) => cancel(client, workloadId, options.wait));
+    });
+}
+
+async function withClient(work: (client: Client) => Promise<void>): Promise<void> {
+  const settings = readSettings();
+  const baseUrl = (settings.clientBaseUrl ?? "http://127.0.0.1:4000").replace(/\/+$/, "");
+  if (!settings.clientApiKey) throw new ClientError("Set NODUS_API_KEY to an API key (nk_…).");
+  const client = connect(baseUrl, settings.clientApiKey);
+  try {
+    await work(client);
+  } finally {
+    await client.close();
+  }
+}

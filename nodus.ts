@@ -1,0 +1,44 @@
+import { Command } from "commander";
+import { readSettings } from "./infra/telemetry/environment.ts";
+
+/** The command line and the one place where everything is put together. Commands load what they need when they run. */
+const program = new Command("nodus").description("Runs AI work on whatever capacity fits.").showHelpAfterError();
+
+program
+  .command("up")
+  .description("the whole platform in one process")
+  .action(async () => {
+    const { up } = await import("./roles/up.ts");
+    await up(readSettings());
+  });
+
+program
+  .command("migrate")
+  .description("bring the database's tables up to date, or with --print show what the code needs beyond them")
+  .option("--print", "print SQL instead of running it")
+  .action(async (options: { print?: boolean }) => {
+    const { migrateDatabase } = await import("./roles/migrate.ts");
+    await migrateDatabase(readSettings(), options);
+  });
+
+program
+  .command("schema")
+  .description("print the subgraphs' schemas and the supergraph into schema/")
+  .action(async () => {
+    const { writeSchemas } = await import("./roles/schema.ts");
+    writeSchemas();
+  });
+
+const { addUserCommands } = await import("./cli/user-commands.ts");
+addUserCommands(program);
+const { addOperatorCommands } = await import("./cli/operator-commands.ts");
+addOperatorCommands(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  // Refusals, settings and lost platforms are told in a sentence; only a fault of ours shows its stack.
+  const { explain } = await import("./cli/explain.ts");
+  process.stderr.write(`${explain(error)}\n`);
+  process.exitCode = 2;
+}

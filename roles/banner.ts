@@ -1,0 +1,62 @@
+import type { IsolationReport } from "../infra/runner/protocol.ts";
+import type { Settings } from "../infra/telemetry/environment.ts";
+
+export interface BannerFacts {
+  settings: Settings;
+  /** Where people reach this platform. */
+  origin: string;
+  /** The first key when this start made it; it is never shown again. */
+  newKey: string | null;
+  /** What guests are isolated by, or why the local host could not be asked. */
+  isolation: IsolationReport | Error;
+}
+
+/** What a person reads after `npm start`: addresses, the key once, something to paste, and what isolation is in force. */
+export function banner({ settings, origin, newKey, isolation }: BannerFacts): string {
+  const key = newKey ?? "$NODUS_API_KEY";
+  const lines = [
+    "",
+    "Nodus is running.",
+    "",
+    `  GraphQL    ${origin}/graphql   (subscriptions: graphql-ws on the same path, SSE on /graphql/stream)`,
+    ...(settings.graphiql ? [`  GraphiQL   ${origin}/graphiql`] : []),
+    `  REST       ${origin}/v1`,
+    `  Health     ${origin}/healthz  /readyz  /metrics`,
+    `  Data       ${settings.dataDir}`,
+    `  Isolation  ${isolationLine(isolation)}`,
+    "",
+    newKey
+      ? `  API key    ${newKey}\n             Shown this once. Make others with: nodus keys mint`
+      : "  API key    the one that the first start showed (make another with: nodus keys mint)",
+    "",
+    "A first workload over GraphQL (header: Authorization: Bearer <key>):",
+    "",
+    "  mutation {",
+    "    createWorkload(input: {",
+    '      idempotencyKey: "hello-1"',
+    '      workload: { source: { command: ["sh", "-c", "echo hello; mkdir -p outputs; date > outputs/when.txt"] } }',
+    "    }) { workload { id status } }",
+    "  }",
+    "",
+    "The same over REST:",
+    "",
+    `  curl -sS ${origin}/v1/workloads -H 'Authorization: Bearer ${key}' \\`,
+    "    -H 'Content-Type: application/json' -H 'Idempotency-Key: hello-2' \\",
+    `    -d '{"source": {"command": ["sh", "-c", "echo hello; mkdir -p outputs; date > outputs/when.txt"]}}'`,
+    "",
+    "",
+  ];
+  return lines.join("\n");
+}
+
+function isolationLine(isolation: IsolationReport | Error): string {
+  if (isolation instanceof Error) return `unknown: ${isolation.message}`;
+  if (isolation.level === "none") return `NONE: ${isolation.detail}`;
+  const parts = [
+    isolation.level,
+    isolation.ownUid ? "a user of its own for each guest" : "no user of its own (not started by root)",
+    isolation.seccomp ? "seccomp" : "no seccomp",
+    `limits by ${isolation.limits}`,
+  ];
+  return parts.join(", ");
+}

@@ -1,0 +1,99 @@
+import path from "node:path";
+import { Database } from "../infra/db/database.ts";
+import { startEmbeddedPostgres } from "../infra/db/embedded/embedded-postgres.ts";
+import { migrate } from "../infra/db/migrate.ts";
+import { lockPlatform, type Membership } from "../infra/db/single-platform.ts";
+import { type Clock, systemClock } from "../infra/kernel/clock.ts";
+import { openWakeups } from "../infra/live/open-wakeups.ts";
+import type { Wakeups } from "../infra/live/wakeups.ts";
+import type { ObjectStore } from "../infra/objects/object-store.ts";
+import { openObjectStore } from "../infra/objects/open.ts";
+import type { Drain } from "../infra/telemetry/drain.ts";
+import type { Settings } from "../infra/telemetry/environment.ts";
+import type { Logger } from "../infra/telemetry/logger.ts";
+import { Metrics } from "../infra/telemetry/metrics.ts";
+import { SecretBox } from "../subgraphs/data/secret/secret-box.ts";
+import { SecretPins } from "../subgraphs/data/secret/secret-pins.ts";
+import { allEntities } from "./entities.ts";
+import { type DeploymentKeys, deploymentKeys } from "./keys.ts";
+
+/** What every server role stands on. */
+export interface Parts {
+  settings: Settings;
+  logger: Logger;
+  drain: Drain;
+  metrics: Metrics;
+  clock: Clock;
+  keys: DeploymentKeys;
+  databaseUrl: string;
+  db: Database;
+  wakeups: Wakeups;
+  /** Two stores, so that removing an asset's bytes can never take an equal output or log with it. */
+  objects: { assets: ObjectStore; results: ObjectStore };
+  secretBox: SecretBox;
+  secretPins: SecretPins;
+}
+
+/**
+ * Opens what a role stands on, in order, each part registered for closing. Refuses when another platform holds the
+ * database (`DatabaseInUse`) or the database is newer than this release.
+ */
+export async function openParts(
+  settings: Settings,
+  role: string,
+  membership: Membership,
+  logger: Logger,
+  drain: Drain,
+): Promise<Parts> {
+  const keys = deploymentKeys(settings.masterKey, settings.dataDir);
+  const databaseUrl = settings.databaseUrl ?? (await embeddedDatabase(settings, logger, drain));
+  const lock = await lockPlatform({
+    url: databaseUrl,
+    membership,
+    logger,
+    onLost: (error) => {
+      logger.fatal({ err: error }, "another platform took the database");
+      void drain.close().then(() => process.exit(1));
+    },
+  });
+  drain.onClose("platform lock", () => lock.release());
+  const applied = await migrate(databaseUrl);
+  if (applied.length > 0) logger.info({ applied }, "the database was migrated");
+  const db = await Database.open({ url: databaseUrl, entities: allEntities, poolSize: settings.databasePoolSize });
+  drain.onClose("database", () => db.close());
+  const wakeups = await openWakeups({ databaseUrl, redisUrl: settings.redisUrl ?? undefined, logger });
+  drain.onClose("wake-ups", () => wakeups.close());
+  db.announceTo((topic) => wakeups.announce(topic));
+  const secretBox = new SecretBox({ id: keys.secretsKeyId, key: keys.secrets });
+  return {
+    settings,
+    logger,
+    drain,
+    metrics: new Metrics(role),
+    clock: systemClock,
+    keys,
+    databaseUrl,
+    db,
+    wakeups,
+    objects: {
+      assets: await objectStore(settings, "assets"),
+      results: await objectStore(settings, "results"),
+    },
+    secretBox,
+    secretPins: new SecretPins(secretBox),
+  };
+}
+
+async function embeddedDatabase(settings: Settings, logger: Logger, drain: Drain): Promise<string> {
+  const postgres = await startEmbeddedPostgres({ dataDir: settings.dataDir, logger });
+  drain.onClose("PostgreSQL", () => postgres.stop(), 30_000);
+  return postgres.url;
+}
+
+function objectStore(settings: Settings, kind: string): Promise<ObjectStore> {
+  return openObjectStore({
+    dataDir: path.join(settings.dataDir, "objects", kind),
+    s3Endpoint: settings.s3Endpoint ?? undefined,
+    s3Bucket: settings.s3Bucket ?? undefined,
+  });
+}

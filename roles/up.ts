@@ -1,0 +1,103 @@
+import { mkdirSync } from "node:fs";
+import { sqlState } from "../infra/db/database.ts";
+import { Drain, drainOnSignals } from "../infra/telemetry/drain.ts";
+import type { Settings } from "../infra/telemetry/environment.ts";
+import type { Checks } from "../infra/telemetry/health.ts";
+import { createLogger } from "../infra/telemetry/logger.ts";
+import { openAccount } from "../subgraphs/compute/account/account.commands.ts";
+import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
+import { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
+import { bootstrap } from "../subgraphs/compute/team/bootstrap.ts";
+import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
+import { pools } from "../subgraphs/pools/pool/pool.port.ts";
+import { banner } from "./banner.ts";
+import { computeSettings } from "./compute-settings.ts";
+import { openParts, type Parts } from "./parts.ts";
+import { createFace } from "./serve.ts";
+import { startWork, type Work } from "./work.ts";
+
+/** The whole platform in this process: `nodus up`. Resolves once it serves; it runs until a signal ends it. */
+export async function up(settings: Settings): Promise<void> {
+  mkdirSync(settings.dataDir, { recursive: true });
+  const logger = createLogger({ level: settings.logLevel, role: "platform" });
+  const drain = new Drain(logger);
+  drainOnSignals(drain, logger, settings.drainSeconds * 1000);
+  try {
+    await start(settings, await openParts(settings, "platform", "alone", logger, drain));
+  } catch (error) {
+    await drain.close();
+    throw error;
+  }
+}
+
+async function start(settings: Settings, parts: Parts): Promise<void> {
+  const first = await bootstrap(parts.db, { key: settings.bootstrapKey ?? undefined, now: parts.clock.now() });
+  // The settings need the port that was really taken, so the face listens before work starts.
+  const compute = services(parts, `http://${hostOf(settings)}:${settings.port}`);
+  let work: Work | null = null;
+  const checks = checksOf(parts, () => work);
+  const { app, phase } = await createFace(parts, compute, checks);
+  const origin = await app.listen({ host: settings.host, port: settings.port });
+  parts.drain.onClose("HTTP server", () => app.close());
+  Object.assign(compute.settings, computeSettings(settings, origin));
+  await parts.db.command((tx) =>
+    openAccount(
+      tx,
+      {
+        teamId: first.team.id,
+        creditMicros: settings.newTeamCreditMicros,
+        paymentMethod: settings.firstTeamHasPaymentMethod,
+        concurrentRunsLimit: compute.settings.concurrentRunsLimit,
+      },
+      parts.clock.now(),
+    ),
+  );
+  work = await startWork(parts, compute.settings, compute.market);
+  parts.drain.onClose("readiness", () => {
+    phase.now = "stopping";
+  });
+  const isolation = await work.local.isolation().catch((error: Error) => error);
+  phase.now = "serving";
+  process.stdout.write(banner({ settings, origin: compute.settings.publicUrl, newKey: first.key, isolation }));
+}
+
+function services(parts: Parts, origin: string): ComputeServices {
+  return {
+    settings: computeSettings(parts.settings, origin),
+    market: new OfferMarket(),
+    assets: assetPins,
+    secrets: parts.secretPins,
+    pools,
+    wakeups: parts.wakeups,
+    objects: parts.objects.results,
+    logger: parts.logger,
+  };
+}
+
+function checksOf(parts: Parts, work: () => Work | null): Checks {
+  return {
+    database: async () => {
+      try {
+        await parts.db.sql("select 1");
+        return null;
+      } catch (error) {
+        return `the database does not answer (${sqlState(error) ?? "no connection"})`;
+      }
+    },
+    queue: async () => {
+      const started = work();
+      if (!started) return "not started";
+      await started.pingQueue();
+      return null;
+    },
+    objects: async () => {
+      await Promise.all([parts.objects.assets.ping(), parts.objects.results.ping()]);
+      return null;
+    },
+    supplier: async () => ((await work()?.suppliers())?.length ? null : "no supplier of capacity has answered lately"),
+  };
+}
+
+function hostOf(settings: Settings): string {
+  return settings.host === "0.0.0.0" || settings.host === "::" ? "127.0.0.1" : settings.host;
+}
