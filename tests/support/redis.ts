@@ -41,6 +41,8 @@ export async function testRedis(): Promise<TestRedis> {
     await ended;
     server = null;
   };
+  const onExit = () => void server?.kill("SIGKILL"); // a test run that breaks off leaves no server
+  process.once("exit", onExit);
   await start();
   return {
     url: `redis://127.0.0.1:${port}`,
@@ -48,6 +50,7 @@ export async function testRedis(): Promise<TestRedis> {
     kill,
     close: async () => {
       await kill();
+      process.off("exit", onExit);
       rmSync(folder, { recursive: true, force: true });
     },
   };
