@@ -3,6 +3,7 @@ import pg from "pg";
 import { inject } from "vitest";
 import { Database, type EntityClass } from "../../infra/db/database.ts";
 import { databaseUrl } from "../../infra/db/embedded/embedded-postgres.ts";
+import { migrate, migrations } from "../../infra/db/migrate.ts";
 
 export interface TestDatabase {
   readonly db: Database;
@@ -43,20 +44,36 @@ async function createDatabase(from: string): Promise<{ url: string; drop(): Prom
 
 const TEMPLATE_LOCK = 4_711_001_004n;
 
-/** The name of a database with these tables, made by whichever test process comes first; the name is their hash. */
+/**
+ * The name of a database as the migrations make it, made by whichever test process comes first; the name is a hash of
+ * what went into it. What entities have beyond the migrations is added, so that a noun can be tested while its migration
+ * is not written; another test insists that nothing is left to add.
+ */
 async function template(entities: readonly EntityClass[]): Promise<string> {
-  const ddl = await schemaOf(entities);
-  const name = `template_${createHash("sha256").update(ddl).digest("hex").slice(0, 16)}`;
+  const hash = createHash("sha256").update(await schemaOf(entities));
+  for (const { sql } of migrations()) hash.update(sql);
+  const name = `template_${hash.digest("hex").slice(0, 16)}`;
   await asAdmin(async (admin) => {
     await admin.query("select pg_advisory_lock($1)", [TEMPLATE_LOCK]);
     const { rowCount } = await admin.query("select 1 from pg_database where datname = $1", [name]);
     if (rowCount !== 0) return;
     await admin.query(`drop database if exists ${name}_unfinished`); // of a test process that was killed
     await admin.query(`create database ${name}_unfinished template template0`);
-    await onServer(`${name}_unfinished`, (client) => client.query(ddl));
+    await prepare(databaseUrl(inject("databaseUrl"), `${name}_unfinished`), entities);
     await admin.query(`alter database ${name}_unfinished rename to ${name}`);
   });
   return name;
+}
+
+async function prepare(url: string, entities: readonly EntityClass[]): Promise<void> {
+  await migrate(url);
+  const db = await Database.open({ url, entities });
+  try {
+    const beyond = await db.orm.schema.getUpdateSchemaSQL({ wrap: false, safe: true, dropTables: false });
+    if (beyond) await onServer(new URL(url).pathname.slice(1), (client) => client.query(beyond));
+  } finally {
+    await db.close();
+  }
 }
 
 async function schemaOf(entities: readonly EntityClass[]): Promise<string> {

@@ -1,0 +1,53 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { emptyDatabase } from "../../tests/support/database.ts";
+import { query } from "../../tests/support/embedded-postgres.ts";
+import { DatabaseTooNew, type Migration, migrate, migrations } from "./migrate.ts";
+
+async function database(): Promise<string> {
+  const { url, close } = await emptyDatabase();
+  onTestFinished(close);
+  return url;
+}
+
+const FIRST: Migration = {
+  name: "0001-first",
+  sql: "create table public.first (n int); insert into public.first values (1)",
+};
+const SECOND: Migration = { name: "0002-second", sql: "alter table public.first add column note text" };
+
+describe("migrations", () => {
+  test("are applied once, in order, and only what is missing", async () => {
+    const url = await database();
+    expect(await migrate(url, [FIRST])).toEqual(["0001-first"]);
+    expect(await migrate(url, [FIRST, SECOND])).toEqual(["0002-second"]);
+    expect(await migrate(url, [FIRST, SECOND])).toEqual([]);
+    expect(await query(url, "select n, note from public.first")).toEqual([{ n: 1, note: null }]);
+  });
+
+  test("of processes that start together are applied by one of them", async () => {
+    const url = await database();
+    const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(url, [FIRST, SECOND])));
+    expect(applied.flat().sort()).toEqual(["0001-first", "0002-second"]);
+    expect(await query(url, "select count(*)::int as n from public.first")).toEqual([{ n: 1 }]);
+  });
+
+  test("that fail half-way leave nothing of themselves, and can be tried again", async () => {
+    const url = await database();
+    const broken: Migration = { name: "0002-second", sql: `${SECOND.sql}; select no_such_function()` };
+    await expect(migrate(url, [FIRST, broken])).rejects.toThrow(/migration 0002-second failed/);
+    expect(await migrate(url, [FIRST, SECOND])).toEqual(["0002-second"]);
+  });
+
+  test("of a later release keep this one from writing", async () => {
+    const url = await database();
+    await migrate(url, [FIRST, SECOND]);
+    await expect(migrate(url, [FIRST])).rejects.toThrow(DatabaseTooNew);
+  });
+
+  test("of this release have names that sort, and no statement that would drop a customer's data", () => {
+    const names = migrations().map((m) => m.name);
+    expect(names.length).toBeGreaterThan(0);
+    for (const name of names) expect(name).toMatch(/^\d{4}-[a-z0-9-]+$/);
+    for (const { sql } of migrations()) expect(sql).not.toMatch(/\b(drop table|truncate)\b/i);
+  });
+});
