@@ -9,7 +9,7 @@ import { requestLoaders } from "../../infra/graphql/loaders.ts";
 import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
 import { FakeClock } from "../../infra/kernel/clock.ts";
 import { Sleepers } from "../../infra/live/wakeups.ts";
-import { DiskStore } from "../../infra/objects/disk-store.ts";
+import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { allEntities } from "../../roles/entities.ts";
@@ -69,7 +69,7 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
   const clock = new FakeClock("2026-03-01T00:00:00Z");
   const logger = createLogger({ level: "silent", role: "test" });
   const folder = mkdtempSync(path.join(tmpdir(), "nodus-graph-"));
-  const objects = await DiskStore.open(folder);
+  const objects = await openDiskStore(folder);
   const sleepers = new Sleepers((error) => logger.error({ err: error }, "a wake-up failed"));
   db.announceTo((topic) => sleepers.wake(topic));
   const secretBox = new SecretBox({ id: "test", key: randomBytes(32) });
