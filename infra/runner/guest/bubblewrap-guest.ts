@@ -87,7 +87,7 @@ function spawnBubblewrap(
     processes: plan.uid === null ? null : plan.limits.processes + INIT_OVERHEAD.processes,
   };
   const [file = "", ...args] = withResourceLimits(limits, [
-    "bwrap",
+    runtime.bubblewrap,
     "--args",
     String(BWRAP_FD.options),
     "--",

@@ -63,6 +63,8 @@ export interface GuestPlan {
 
 /** What every guest of a host agent shares. */
 export interface GuestRuntime {
+  /** Program name or path. */
+  bubblewrap: string;
   /** Where guests can read and execute them. */
   node: string;
   init: string;

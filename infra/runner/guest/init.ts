@@ -7,7 +7,7 @@
  * argv[2] is the run directory that holds the sockets.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import type { FromInit, ToInit } from "./messages.ts";
 
@@ -98,7 +98,29 @@ function tell(message: FromInit): void {
   control.write(`${JSON.stringify(message)}\n`);
 }
 
+/** A namespace ends with this process. Without one, everything has to be found that carries this guest's mark. */
 function leave(): never {
-  if (reach === "group") deliver("SIGKILL");
+  const mark = process.env.NODUS_GUEST;
+  if (reach === "group" && mark !== undefined) {
+    for (let round = 0; round < 20 && killMarked(`NODUS_GUEST=${mark}`); round++);
+  }
   process.exit(0);
+}
+
+/** False once there is nobody else. */
+function killMarked(variable: string): boolean {
+  let found = false;
+  for (const pid of readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)) {
+    try {
+      const marked = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(variable);
+      if (!marked || pid === process.pid) continue;
+      process.kill(pid, "SIGKILL");
+      found = true;
+    } catch {
+      // Gone meanwhile, or another user's, whose environment may not be read.
+    }
+  }
+  return found;
 }

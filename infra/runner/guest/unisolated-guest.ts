@@ -60,17 +60,7 @@ function spawnInit(plan: GuestPlan, runtime: GuestRuntime, [stdout, stderr]: [Ou
     fileBytes: plan.limits.diskBytes,
     processes: plan.uid === null ? null : plan.limits.processes + INIT_OVERHEAD.processes,
   };
-  const init = [
-    "setpriv",
-    "--pdeathsig",
-    "KILL",
-    "--no-new-privs",
-    "--",
-    runtime.node,
-    "--max-old-space-size=64",
-    runtime.init,
-    plan.run,
-  ];
+  const init = ["setpriv", "--no-new-privs", "--", runtime.node, "--max-old-space-size=64", runtime.init, plan.run];
   const [file = "", ...args] = withResourceLimits(limits, init);
   return spawn(file, args, {
     cwd: "/",

@@ -16,6 +16,8 @@ export interface AgentSettings {
   /** Absolute; must be reachable by guests' users when the agent runs as root. */
   folder: string;
   allowUnisolated: boolean;
+  /** Program name or path of bubblewrap. */
+  bubblewrap: string;
   version: string;
   /** Exits after this long without an order and without a platform; null for never. */
   idleExitMs: number | null;
@@ -57,7 +59,7 @@ export class HostAgent {
     mkdirSync(orders, { recursive: true });
     for (const path of [settings.folder, orders]) chmodSync(path, 0o711);
     const name = createHash("sha256").update(settings.folder).digest("hex").slice(0, 12);
-    const guests = await createGuestHost({ folder: settings.folder, name, allowUnisolated: settings.allowUnisolated });
+    const guests = await createGuestHost({ ...settings, name });
     const agent = new HostAgent(settings, guests);
     agent.#recall();
     await agent.#recover(orders);

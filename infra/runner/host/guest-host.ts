@@ -26,6 +26,8 @@ export interface GuestHostSettings {
   name: string;
   /** Run commands without isolation where there is none; otherwise orders are refused. */
   allowUnisolated: boolean;
+  /** Program name or path of bubblewrap. */
+  bubblewrap: string;
 }
 
 /** Finds out what this machine can do and prepares what all guests share. */
@@ -38,7 +40,7 @@ export async function createGuestHost(settings: GuestHostSettings): Promise<Gues
     process.arch,
   );
   const { groups, why } = findGroups(settings.name);
-  const probed = await probeFor(settings.folder, binaries, uids);
+  const probed = await probeFor(settings, binaries, uids);
   const isolated = probed.works;
   const isolation: IsolationReport = {
     level: isolated ? "bubblewrap" : "none",
@@ -54,6 +56,7 @@ export async function createGuestHost(settings: GuestHostSettings): Promise<Gues
       .join("; "),
   };
   const runtime: GuestRuntime = {
+    bubblewrap: settings.bubblewrap,
     ...binaries,
     seccompFile: isolation.seccomp ? binaries.seccompFile : null,
     groups,
@@ -84,7 +87,7 @@ function sentence(seccomp: boolean): string {
   return seccomp ? "namespaces and a system call filter" : "namespaces, without a system call filter";
 }
 
-async function probeFor(folder: string, binaries: GuestBinaries, uids: UidPool | null) {
+async function probeFor({ folder, bubblewrap }: GuestHostSettings, binaries: GuestBinaries, uids: UidPool | null) {
   if (uids && !passableByAll(folder))
     return { works: false as const, reason: `${folder} lies in a folder that guests' users can't pass through` };
   const trial = join(folder, "probe");
@@ -98,7 +101,7 @@ async function probeFor(folder: string, binaries: GuestBinaries, uids: UidPool |
   };
   for (const path of [plan.run, plan.workspace]) mkdirSync(path, { recursive: true });
   if (uids) chownSync(plan.workspace, uids.probe, uids.probe);
-  return probeBubblewrap({ plan, seccompFile: binaries.seccompFile, uid: uids?.probe ?? null });
+  return probeBubblewrap({ bubblewrap, plan, seccompFile: binaries.seccompFile, uid: uids?.probe ?? null });
 }
 
 /** Control groups if the kernel and this user's rights give any; otherwise why not. */

@@ -9,6 +9,8 @@ export interface LauncherSettings {
   /** Absolute; the agent's files, its socket and its log. */
   folder: string;
   allowUnisolated: boolean;
+  /** Path of bubblewrap where it is not on PATH as `bwrap`. */
+  bubblewrap?: string;
   version: string;
   /** The agent ends by itself after this long without work and without a platform; 0 for never. */
   idleExitMs: number;
@@ -34,7 +36,8 @@ export async function attachToHostAgent(settings: LauncherSettings): Promise<Hos
   throw new Error(`the host agent did not come up within ${PATIENCE_MS} ms; see ${logOf(settings.folder)}`);
 }
 
-function startHostAgent(settings: LauncherSettings): void {
+/** @param through a command that runs the agent's as its own arguments, such as one that changes the user */
+export function startHostAgent(settings: LauncherSettings, through: string[] = []): void {
   mkdirSync(settings.folder, { recursive: true });
   chmodSync(settings.folder, 0o711);
   const log = openSync(logOf(settings.folder), "a", 0o600);
@@ -47,7 +50,15 @@ function startHostAgent(settings: LauncherSettings): void {
     settings.version,
   ];
   if (settings.allowUnisolated) options.push("--allow-unisolated");
-  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", entry(), ...options], {
+  if (settings.bubblewrap) options.push("--bubblewrap", settings.bubblewrap);
+  const [file = process.execPath, ...args] = [
+    ...through,
+    process.execPath,
+    "--disable-warning=ExperimentalWarning",
+    entry(),
+    ...options,
+  ];
+  const child = spawn(file, args, {
     cwd: "/",
     detached: true,
     stdio: ["ignore", log, log],

@@ -6,6 +6,7 @@ import { takeLock } from "./lock.ts";
 export interface HostAgentOptions {
   folder: string;
   allowUnisolated: boolean;
+  bubblewrap: string;
   version: string;
   idleExitMs: number | null;
 }

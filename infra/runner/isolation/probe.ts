@@ -4,6 +4,8 @@ import type { Writable } from "node:stream";
 import { type BubblewrapPlan, BWRAP_FD, bubblewrapOptions, encodeOptions, GUEST_PATHS } from "./bubblewrap.ts";
 
 export interface ProbePlan {
+  /** Program name or path. */
+  bubblewrap: string;
   plan: Omit<BubblewrapPlan, "seccomp" | "block">;
   seccompFile: string | null;
   /** Host uid that guests will have; null for this process's own. */
@@ -29,7 +31,7 @@ export async function probeBubblewrap(probe: ProbePlan): Promise<ProbeResult> {
 /** Null when the guest ran and ended well, else why not. */
 function attempt(probe: ProbePlan, seccompFile: string | null): Promise<string | null> {
   const seccomp = seccompFile === null ? null : openSync(seccompFile, "r");
-  const child = spawn("bwrap", ["--args", String(BWRAP_FD.options), "--", GUEST_PATHS.node, "--version"], {
+  const child = spawn(probe.bubblewrap, ["--args", String(BWRAP_FD.options), "--", GUEST_PATHS.node, "--version"], {
     cwd: "/",
     env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
     ...(probe.uid === null ? {} : { uid: probe.uid, gid: probe.uid }),

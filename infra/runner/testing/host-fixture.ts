@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HostClient } from "../host/client.ts";
-import { attachToHostAgent } from "../host/launcher.ts";
+import { attachToHostAgent, type LauncherSettings, startHostAgent } from "../host/launcher.ts";
 import type { OrderSpec } from "../protocol.ts";
 import { type DoubleOrder, IntakeDouble } from "./intake-double.ts";
 
@@ -38,6 +38,10 @@ export interface FixtureOptions {
   /** Instead of a new one that guests can reach; removed at the end all the same. */
   folder?: string;
   allowUnisolated?: boolean;
+  /** Path of bubblewrap; one that does not exist is a machine without it. */
+  bubblewrap?: string;
+  /** Runs the agent under this uid instead of the test's own; for a test that is root. */
+  uid?: number;
   /** False for tests about its absence; otherwise a machine without it is told apart from a fault. */
   expectIsolation?: boolean;
 }
@@ -60,7 +64,12 @@ export class HostFixture {
   static async start(options: FixtureOptions = {}): Promise<HostFixture> {
     const fixture = new HostFixture(options);
     await fixture.intake.start();
-    await fixture.attach();
+    try {
+      await fixture.attach();
+    } catch (error) {
+      if (fixture.pid > 0) await fixture.stop();
+      throw error;
+    }
     return fixture;
   }
 
@@ -71,12 +80,28 @@ export class HostFixture {
 
   async attach(): Promise<void> {
     this.#client?.close();
-    this.#client = await attachToHostAgent({
+    const { allowUnisolated = false, bubblewrap, uid } = this.#options;
+    const settings: LauncherSettings = {
       folder: join(this.folder, "h"),
-      allowUnisolated: this.#options.allowUnisolated ?? false,
+      allowUnisolated,
       version: "test",
       idleExitMs: 60_000,
-    });
+    };
+    if (bubblewrap) settings.bubblewrap = bubblewrap;
+    if (uid !== undefined && !existsSync(settings.folder)) {
+      mkdirSync(settings.folder);
+      chownSync(settings.folder, uid, uid);
+      startHostAgent(settings, [
+        "setpriv",
+        `--reuid=${uid}`,
+        `--regid=${uid}`,
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--no-new-privs",
+      ]);
+      await until(() => existsSync(join(settings.folder, "host.sock")), "the host agent of another user listens");
+    }
+    this.#client = await attachToHostAgent(settings);
     const hello = await this.#client.ask({ op: "hello", intakeUrl: this.intake.url });
     this.pid = hello.pid;
     if (hello.isolation.level !== "bubblewrap" && this.#options.expectIsolation !== false) {
