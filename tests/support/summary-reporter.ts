@@ -9,12 +9,12 @@ interface Summary {
 }
 
 /**
- * Writes the run's counts to the file that `NODUS_TEST_SUMMARY` names. What fails outside a test (a file that cannot
+ * Writes the run's counts to the file that `VITEST_SUMMARY_FILE` names. What fails outside a test (a file that cannot
  * be loaded, a hook, an unhandled error) counts as a failure of its own: a run without failures has none of these.
  */
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
-    const file = process.env.NODUS_TEST_SUMMARY;
+    const file = process.env.VITEST_SUMMARY_FILE;
     if (!file) return;
     const summary: Summary = { passed: 0, failed: unhandledErrors.length, skipped: 0, skips: [] };
     for (const module of modules) {

@@ -4,6 +4,7 @@ import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { dataFolder, eventually, holdPostgres, query } from "../../../tests/support/embedded-postgres.ts";
 import { createLogger } from "../../telemetry/logger.ts";
+import { DatabaseInUse, lockPlatform } from "../single-platform.ts";
 import { startEmbeddedPostgres } from "./embedded-postgres.ts";
 import { readPidFile } from "./pid-file.ts";
 
@@ -136,6 +137,22 @@ test("two platforms that start on one new data folder at the same moment get the
   expect(readdirSync(dataDir)).toEqual(["postgres"]);
   await b.kill();
   expect(await a.stop()).toBe(0);
+});
+
+test("a second platform on one data folder is refused, and leaves the first one's server running", async () => {
+  const dataDir = dataFolder();
+  const first = await startEmbeddedPostgres({ dataDir, logger, durable: false });
+  const order = { url: first.url, membership: "alone", logger, onLost: () => {} } as const;
+  const lock = await lockPlatform(order);
+  const second = await startEmbeddedPostgres({ dataDir, logger, durable: false });
+  expect(second).toMatchObject({ adopted: true, url: first.url });
+  await expect(lockPlatform(order)).rejects.toThrow(DatabaseInUse);
+  second.leave();
+  expect(lock.held()).toBe(true);
+  expect(await query(first.url, "select 1 as one")).toEqual([{ one: 1 }]);
+  await lock.release();
+  await first.stop();
+  await expect(query(first.url, "select 1")).rejects.toThrow(/ENOENT|ECONNREFUSED/);
 });
 
 test("a start that fails says why with the end of the log, within its time", async () => {
