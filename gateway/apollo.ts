@@ -12,6 +12,7 @@ import type { Gateway } from "./gateway.ts";
 import { mask } from "./plugins/masking.ts";
 import { GATEWAY, requestRefusal } from "./refusals.ts";
 import type { Operation, Variables } from "./request.ts";
+import { currentRequestId } from "./request-id.ts";
 
 /** Stands for a text that is no GraphQL, so that its problems are told like all others. */
 const UNREADABLE: DocumentNode = { kind: Kind.DOCUMENT, definitions: [] };
@@ -147,7 +148,7 @@ async function runInContext(gateway: Gateway, { operation }: HttpContext) {
 /** Errors of the graph were masked on their way; those of Apollo itself pass here. */
 function leaving(formatted: GraphQLFormattedError, error: unknown, gateway: Gateway): GraphQLFormattedError {
   if (!(error instanceof GraphQLError)) return formatted;
-  const masked = mask(error, "", gateway.log, null);
+  const masked = mask(error, currentRequestId.getStore() ?? "", gateway.log, null);
   return masked === error ? formatted : masked.toJSON();
 }
 

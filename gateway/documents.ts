@@ -109,7 +109,7 @@ export function documentHash(text: string): string {
 
 function asSyntaxProblem(error: unknown, maxTokens: number): GraphQLError {
   if (!(error instanceof GraphQLError)) throw error;
-  if (/contains more than? .*tokens/i.test(error.message))
+  if (/contains more tha[nt] \d+ tokens/.test(error.message))
     return requestRefusal(beyond(GATEWAY.query_too_long, maxTokens, `more than ${maxTokens}`));
   return asBadRequest(error, "GRAPHQL_PARSE_FAILED");
 }

@@ -10,7 +10,9 @@ export type ResolveActor = (apiKey: string) => Promise<Actor | null>;
 
 interface Entry {
   readonly apiKey: string;
-  actor: Promise<Actor | null>;
+  readonly actor: Promise<Actor | null>;
+  /** Null for a key that nobody knows; undefined until the look-up has ended. */
+  keyId: string | null | undefined;
   /** Monotonic. */
   staleAtMs: number;
 }
@@ -53,10 +55,8 @@ export class Keys {
   /** To be called when a key was revoked or changed: forgets it and ends its streams. */
   revoked(keyId: string): void {
     for (const entry of [...this.#entries.values()]) {
-      void entry.actor.then(
-        (actor) => actor?.keyId === keyId && this.#entries.delete(digest(entry.apiKey)),
-        () => {}, // a look-up that failed is not kept
-      );
+      const mayBeIt = entry.keyId === undefined || entry.keyId === keyId;
+      if (mayBeIt) this.#entries.delete(digest(entry.apiKey));
     }
     for (const watch of [...(this.#watches.get(keyId) ?? [])]) watch.end();
   }
@@ -99,11 +99,12 @@ export class Keys {
     const nowMs = this.#clock.monotonicMs();
     let entry = this.#entries.get(hash);
     if (!entry || entry.staleAtMs <= nowMs) {
-      entry = { apiKey, actor: this.#resolve(apiKey), staleAtMs: nowMs + this.#cacheMs };
+      entry = { apiKey, actor: this.#resolve(apiKey), keyId: undefined, staleAtMs: nowMs + this.#cacheMs };
       this.#entries.set(hash, entry);
     }
     try {
       const actor = await entry.actor;
+      entry.keyId = actor?.keyId ?? null;
       if (actor) this.#apiKeys.set(actor, apiKey);
       else entry.staleAtMs = Math.min(entry.staleAtMs, nowMs + UNKNOWN_KEY_MS);
       return actor;

@@ -8,6 +8,7 @@ import Fastify, {
   type FastifyRequest,
   type FastifyServerOptions,
   LogController,
+  type RouteHandlerMethod,
 } from "fastify";
 import { parseJsonBody } from "../infra/kernel/json-body.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
@@ -17,7 +18,7 @@ import type { Gateway } from "./gateway.ts";
 import { serveGraphiql } from "./graphiql/graphiql.ts";
 import { bearerKey } from "./keys.ts";
 import { GATEWAY, requestRefusal } from "./refusals.ts";
-import { REQUEST_ID_HEADER, requestIdOf } from "./request-id.ts";
+import { currentRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request-id.ts";
 import { serveSse } from "./sse.ts";
 import { serveSockets } from "./subscriptions.ts";
 
@@ -73,13 +74,15 @@ async function serveGraphql(scope: FastifyInstance, gateway: Gateway, options: S
   scope.addHook("onClose", async () => apollo.stop());
   readBodies(scope);
   scope.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply, gateway));
-  const handler = fastifyApolloHandler(apollo, {
+  const answer = fastifyApolloHandler(apollo, {
     context: async (request, reply) => ({
       actor: await actorOf(gateway, request),
       requestId: request.id,
       signal: goneSignal(reply),
     }),
   });
+  const handler: RouteHandlerMethod = (request, reply) =>
+    currentRequestId.run(request.id, () => answer.call(scope, request, reply));
   const bodyLimit = options.graphqlBodyBytes ?? LIMITS.graphqlBodyBytes;
   // One route for GET and the upgrade: a route for sockets alone would answer plain GET queries with 404.
   scope.route({

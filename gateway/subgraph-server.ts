@@ -1,5 +1,9 @@
 import { ApolloServer } from "@apollo/server";
-import { ApolloServerPluginLandingPageDisabled } from "@apollo/server/plugin/disabled";
+import {
+  ApolloServerPluginCacheControlDisabled,
+  ApolloServerPluginInlineTraceDisabled,
+  ApolloServerPluginLandingPageDisabled,
+} from "@apollo/server/plugin/disabled";
 import { fastifyApolloHandler } from "@as-integrations/fastify";
 import websocket from "@fastify/websocket";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from "fastify";
@@ -14,7 +18,7 @@ import { type ContextFor, inProcess } from "./executors/in-process.ts";
 import { mask } from "./plugins/masking.ts";
 import { requestRefusal } from "./refusals.ts";
 import type { Caller, Result } from "./request.ts";
-import { requestIdOf } from "./request-id.ts";
+import { currentRequestId, requestIdOf } from "./request-id.ts";
 import { serveSocket } from "./socket.ts";
 import { isStream, mapStream } from "./stream.ts";
 
@@ -45,8 +49,12 @@ export async function createSubgraphServer(options: SubgraphServerOptions): Prom
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     formatError: (formatted, error) =>
-      error instanceof GraphQLError ? leaving(options, error, "").toJSON() : formatted,
-    plugins: [ApolloServerPluginLandingPageDisabled()],
+      error instanceof GraphQLError ? leaving(options, error, currentRequestId.getStore() ?? "").toJSON() : formatted,
+    plugins: [
+      ApolloServerPluginLandingPageDisabled(),
+      ApolloServerPluginInlineTraceDisabled(),
+      ApolloServerPluginCacheControlDisabled(),
+    ],
   });
   await apollo.start();
   app.addHook("onClose", async () => apollo.stop());
@@ -57,7 +65,11 @@ export async function createSubgraphServer(options: SubgraphServerOptions): Prom
         requestId: request.id,
       }) as Caller,
   });
-  app.route({ method: "POST", url: SUBGRAPH_WIRE.path, handler });
+  app.route({
+    method: "POST",
+    url: SUBGRAPH_WIRE.path,
+    handler: (request, reply) => currentRequestId.run(request.id, () => handler.call(app, request, reply)),
+  });
   await app.register(async (scope) => {
     scope.route({
       method: "GET",

@@ -6,8 +6,8 @@ import type { TestSubgraph } from "./graph.ts";
 export class Ticker {
   readonly #listeners = new Set<(value: number) => void>();
 
-  /** How far the last `count` was read. */
-  counted = 0;
+  /** How many items of `flood` were read. */
+  flooded = 0;
 
   get open(): number {
     return this.#listeners.size;
@@ -65,7 +65,7 @@ export function shop(ticker = new Ticker()): TestSubgraph[] {
     sdl: `
       type Query { me: Person person(id: ID!): Person people(first: Int): [Person!]! boom: String fault: String! whoAsks: String }
       type Mutation { rename(id: ID!, name: String!): Person }
-      type Subscription { ticks: Tick! count(to: Int!): Int! broken: Int }
+      type Subscription { ticks: Tick! count(to: Int!): Int! flood: String! broken: Int }
       type Tick @key(fields: "value") { value: Int! owner: Person }
       type Person @key(fields: "id") { id: ID! name: String! }
     `,
@@ -89,10 +89,12 @@ export function shop(ticker = new Ticker()): TestSubgraph[] {
         ticks: { subscribe: () => ticker.listen() },
         count: {
           subscribe: async function* (_: unknown, { to }: { to: number }) {
-            for (let n = 1; n <= to; n++) {
-              ticker.counted = n;
-              yield { count: n };
-            }
+            for (let n = 1; n <= to; n++) yield { count: n };
+          },
+        },
+        flood: {
+          subscribe: async function* () {
+            for (const flood = "x".repeat(32 * 1024); ; ticker.flooded++) yield { flood };
           },
         },
         broken: {
