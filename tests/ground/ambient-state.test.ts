@@ -47,9 +47,9 @@ test("timers of Node's own modules do not get around it", () => {
 });
 
 test("the environment is read in one place", () => {
-  // A guest's own agent has an environment that is the guest's, not the platform's.
-  const elsewhere = uses([""], environment).filter((line) => !line.startsWith("infra/telemetry/environment.ts "));
-  expect(elsewhere).toEqual([]);
+  // What runs inside a guest has the guest's environment, not the platform's.
+  const exempt = /^infra\/(telemetry\/environment\.ts|runner\/guest\/)/;
+  expect(uses([""], environment).filter((line) => !exempt.test(line))).toEqual([]);
 });
 
 describe("the rule itself", () => {

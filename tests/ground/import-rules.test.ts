@@ -18,6 +18,9 @@ const within = (...folders: string[]) =>
   code.filter(({ file }) => folders.some((folder) => file.startsWith(`${folder}/`)));
 const startsWithAny = (target: string, ...starts: string[]) => starts.some((start) => target.startsWith(start));
 
+/** The composition root: the command line, and what each server role is put together from. */
+const isRoot = (file: string) => file === "nodus.ts" || startsWithAny(file, "roles/", "cli/");
+
 test("the sources are found", () => {
   expect(code.length).toBeGreaterThan(50);
   expect(sources.filter((source) => source.isTest).length).toBeGreaterThan(10);
@@ -75,7 +78,7 @@ test("drivers are used from workers and the composition root, and no supplier im
   const ok = (target: string, _: boolean, from: string) => {
     const supplier = supplierOf(target);
     if (!supplier) return true; // the contract itself
-    return supplier === supplierOf(from) || from.startsWith("workers/") || from === "nodus.ts";
+    return supplier === supplierOf(from) || from.startsWith("workers/") || isRoot(from);
   };
   expect(forbidden(code, ok)).toEqual([]);
 });
@@ -86,8 +89,7 @@ test("bullmq is imported in infra/queue only", () => {
 
 test("nobody but tests imports tests, except the bench, which the command line loads", () => {
   const ok = (target: string, _: boolean, from: string) =>
-    !(target.startsWith("tests/") || target.endsWith(".test.ts")) ||
-    (from === "nodus.ts" && target.startsWith("tests/load/"));
+    !(target.startsWith("tests/") || target.endsWith(".test.ts")) || (isRoot(from) && target.startsWith("tests/load/"));
   expect(forbidden(code, ok)).toEqual([]);
   expect(forbidden(sources, (target) => !target.endsWith(".test.ts"))).toEqual([]);
 });
