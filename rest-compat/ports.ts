@@ -36,7 +36,7 @@ export interface OutputContent {
   readonly byteCount: number;
   /** The name that a browser should save it under. */
   readonly fileName: string;
-  open(): Readable;
+  open(): Readable | Promise<Readable>;
 }
 
 /** The stored text of one attempt, authorised and not yet opened. */
@@ -50,7 +50,7 @@ export interface LogContent {
   /** Whether the capture dropped bytes; only shown of a snapshot. */
   readonly truncated: boolean;
   readonly byteCount: number | null;
-  open(): Readable;
+  open(): Readable | Promise<Readable>;
 }
 
 /**

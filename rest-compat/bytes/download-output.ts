@@ -15,6 +15,6 @@ export const downloadOutput: BytesRow = {
       // A page among the results must not run as one of ours.
       "X-Content-Type-Options": "nosniff",
     });
-    return headOnly ? reply.send() : reply.send(output.open());
+    return headOnly ? reply.send() : reply.send(await output.open());
   },
 };

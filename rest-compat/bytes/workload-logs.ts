@@ -11,7 +11,7 @@ export const workloadLogs: BytesRow = {
       throw new Refused(COMMON.invalid_request, { field: "/generation", message: "generation must be at least 1." });
     const log = await ports.openLog({ ...caller, workloadId: wire.path.id!, stageId: stage, generation });
     reply.headers(headersOf(log));
-    return headOnly ? reply.send() : reply.send(log.open());
+    return headOnly ? reply.send() : reply.send(await log.open());
   },
 };
 

@@ -1,3 +1,4 @@
+import { GraphQLError } from "graphql";
 import { COMMON, Refused } from "../../infra/kernel/refusal.ts";
 import type { Envelope } from "../contract.ts";
 import type { GraphError } from "../ports.ts";
@@ -31,6 +32,7 @@ const DEFAULT_RETRY_AFTER_SECONDS = 1;
 export function wireError(thrown: unknown): WireError | null {
   if (thrown instanceof Refused) return withRetry(ofRefused(thrown));
   if (thrown instanceof GraphRefused) return withRetry(ofGraph(thrown.error));
+  if (thrown instanceof GraphQLError) return withRetry(ofGraph(thrown)); // from a port that asked the graph itself
   return ofFramework(thrown);
 }
 

@@ -1,16 +1,12 @@
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { filterInternalFieldsAndTypes } from "@graphql-tools/federation";
-import { buildSchema, type GraphQLSchema, getOperationAST, validate } from "graphql";
+import { getOperationAST, validate } from "graphql";
 import { describe, expect, it } from "vitest";
 import { readDocuments } from "../../rest-compat/documents.ts";
 import { recaseVariables } from "../../rest-compat/wire/recase.ts";
+import { graphSchema } from "./graph-schema.ts";
 
 const file = (path: string) => fileURLToPath(new URL(`../../schema/${path}`, import.meta.url));
-const sdl = readFileSync(file("supergraph.graphql"), "utf8");
-const schema: GraphQLSchema = filterInternalFieldsAndTypes(
-  buildSchema(sdl, { assumeValid: true, assumeValidSDL: true }),
-);
+const schema = graphSchema();
 const documents = readDocuments(file("operations"));
 
 describe("the documents behind the REST operations", () => {

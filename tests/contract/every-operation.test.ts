@@ -1,8 +1,5 @@
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { filterInternalFieldsAndTypes } from "@graphql-tools/federation";
 import Fastify, { type FastifyInstance } from "fastify";
-import { buildSchema } from "graphql";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Operation, readContract } from "../../rest-compat/contract.ts";
 import { readDocuments } from "../../rest-compat/documents.ts";
@@ -12,6 +9,7 @@ import { REST_SERVER_OPTIONS } from "../../rest-compat/server-options.ts";
 import { EXTENSIONS } from "../../rest-compat/table/extensions.ts";
 import { TABLE } from "../../rest-compat/table/table.ts";
 import { checkResponse } from "./check-response.ts";
+import { graphSchema } from "./graph-schema.ts";
 
 const file = (path: string) => fileURLToPath(new URL(`../../schema/${path}`, import.meta.url));
 const contract = readContract(file("contract/openapi.json"));
@@ -24,13 +22,12 @@ let app: FastifyInstance;
 let reached = 0;
 
 beforeAll(async () => {
-  const sdl = readFileSync(file("supergraph.graphql"), "utf8");
   const unreachable = () => Promise.reject(new Error("this request must not get so far"));
   app = Fastify({ ...REST_SERVER_OPTIONS, forceCloseConnections: true });
   await app.register(restCompat, {
     contract,
     documents: readDocuments(file("operations")),
-    schema: filterInternalFieldsAndTypes(buildSchema(sdl, { assumeValid: true, assumeValidSDL: true })),
+    schema: graphSchema(),
     table: TABLE,
     extensions: EXTENSIONS,
     helpUrl: helpUrl("https://nodus.test"),

@@ -1,0 +1,132 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import Fastify, { type FastifyInstance } from "fastify";
+import { inProcess } from "../../gateway/executors/in-process.ts";
+import { createGateway, type Gateway } from "../../gateway/gateway.ts";
+import { Json, SafeInt, Usd } from "../../infra/graphql/scalars.ts";
+import type { Actor } from "../../infra/kernel/actor.ts";
+import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import { openObjectStore } from "../../infra/objects/open.ts";
+import { createLogger } from "../../infra/telemetry/logger.ts";
+import { projectFile } from "../../infra/telemetry/project-root.ts";
+import { type Method, readContract } from "../../rest-compat/contract.ts";
+import { readDocuments } from "../../rest-compat/documents.ts";
+import { helpUrl } from "../../rest-compat/help.ts";
+import { restCompat } from "../../rest-compat/run.ts";
+import { REST_SERVER_OPTIONS } from "../../rest-compat/server-options.ts";
+import { EXTENSIONS } from "../../rest-compat/table/extensions.ts";
+import { TABLE } from "../../rest-compat/table/table.ts";
+import { bytesPorts } from "../../roles/bytes.ts";
+import { buildSubgraph, composeSupergraph, contextFor, SUBGRAPH_NAMES } from "../../roles/graph.ts";
+import type { Parts } from "../../roles/parts.ts";
+import { type ComputeGraph, computeGraph, MEMBER, STRANGER, TEAM_KEY } from "../support/compute-graph.ts";
+import { checkResponse } from "./check-response.ts";
+
+const contract = readContract(projectFile("schema", "contract", "openapi.json"));
+
+/** Who may ask, by what they send. */
+const KEYS: Readonly<Record<string, Actor>> = { member: MEMBER, team: TEAM_KEY, stranger: STRANGER };
+
+export interface Ask {
+  /** Values of the path, by their names in the contract. */
+  path?: Record<string, string>;
+  query?: Record<string, string | number>;
+  /** An object is sent as JSON, anything else as it is. */
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** Nobody asks without credentials unless null is given. */
+  as?: "member" | "team" | "stranger" | null;
+  /** HEAD instead of the documented GET. */
+  head?: boolean;
+}
+
+export interface Answered {
+  status: number;
+  headers: Readonly<Record<string, string | string[] | number | undefined>>;
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the contract says what it is, and it has been checked
+  body: any;
+}
+
+/** The REST face over the whole graph, a real database and real stores. Every answer is checked against the contract. */
+export interface RestFace {
+  readonly app: FastifyInstance;
+  readonly compute: ComputeGraph;
+  readonly results: ObjectStore;
+  ask(operationId: string, ask?: Ask): Promise<Answered>;
+  close(): Promise<void>;
+}
+
+export async function restFace(): Promise<RestFace> {
+  const compute = await computeGraph();
+  const dataDir = mkdtempSync(path.join(tmpdir(), "nodus-rest-"));
+  const gateway = await gatewayOf(compute);
+  const objects = {
+    assets: await openObjectStore({ dataDir: path.join(dataDir, "assets") }),
+    results: compute.objects,
+  };
+  // Of all parts of a platform, raw streams use these.
+  const parts = { db: compute.db, clock: compute.clock, objects, settings: { dataDir } } as unknown as Parts;
+  const app = Fastify({ ...REST_SERVER_OPTIONS, forceCloseConnections: true });
+  await app.register(restCompat, {
+    contract,
+    documents: readDocuments(projectFile("schema", "operations")),
+    schema: gateway.schema,
+    table: TABLE,
+    extensions: EXTENSIONS,
+    helpUrl: helpUrl("https://nodus.test"),
+    ports: {
+      authenticate: async (authorization) => KEYS[authorization?.replace("Bearer ", "") ?? ""] ?? null,
+      execute: (request) => gateway.execute(request),
+      bytes: bytesPorts(parts, gateway),
+    },
+  });
+  return {
+    ...{ app, compute, results: compute.objects },
+    ask: (operationId, ask = {}) => send(app, operationId, ask),
+    close: async () => {
+      await app.close();
+      await gateway.close();
+      await compute.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+function gatewayOf(compute: ComputeGraph): Promise<Gateway> {
+  const subgraphs = SUBGRAPH_NAMES.map(buildSubgraph);
+  const { db, clock, secretBox, deps } = compute;
+  const context = contextFor({ db, clock, secretBox } as unknown as Parts, deps);
+  return createGateway({
+    supergraphSdl: composeSupergraph(subgraphs),
+    executors: subgraphs.map(({ name, schema }) => inProcess(name, schema, context)),
+    resolveActor: async () => null,
+    log: createLogger({ level: "silent", role: "test" }),
+    clock,
+    scalars: [Usd, SafeInt, Json],
+  });
+}
+
+async function send(app: FastifyInstance, operationId: string, ask: Ask): Promise<Answered> {
+  const operation = contract.operations.get(operationId);
+  if (!operation) throw new Error(`the contract has no operation ${operationId}`);
+  const { path: values = {}, query = {}, body, as = "member", head = false } = ask;
+  const json = typeof body === "object" && !Buffer.isBuffer(body);
+  const url = operation.path.replace(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ""));
+  const answer = await app.inject({
+    method: (head ? "HEAD" : operation.method.toUpperCase()) as Uppercase<Method>,
+    url,
+    query: Object.fromEntries(Object.entries(query).map(([name, value]) => [name, String(value)])),
+    headers: {
+      ...(as === null ? {} : { authorization: `Bearer ${as}` }),
+      ...(json ? { "content-type": "application/json" } : {}),
+      ...ask.headers,
+    },
+    payload: json ? JSON.stringify(body) : (body as Buffer | undefined),
+  });
+  const isJson = String(answer.headers["content-type"] ?? "").startsWith("application/json");
+  const read = isJson && answer.body !== "" ? answer.json() : answer.body;
+  if (!head) checkResponse(operationId, answer.statusCode, answer.headers, read);
+  return { status: answer.statusCode, headers: answer.headers, text: answer.body, body: read };
+}
