@@ -73,8 +73,8 @@ export interface Gateway {
     readonly operationsPerConnection: number;
     readonly introspection: boolean;
   };
-  /** Compiles an operation ahead of its first request. */
-  prepare(document: DocumentNode, operationName?: string): void;
+  /** Plans and compiles an operation ahead of its first request; rejects when the document has no such operation. */
+  prepare(document: DocumentNode, operationName?: string): Promise<void>;
   /** Runs a query or mutation; never rejects. Errors are masked, refusals keep their code. */
   execute(request: InProcessRequest): Promise<Result>;
   /** Opens a subscription, or says in a result why not. Ends by itself when the actor's key does. */
@@ -86,31 +86,22 @@ export interface Gateway {
 
 export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const options = { operationsPerConnection: LIMITS.subscriptionsPerConnection, introspection: false, ...given };
-  const { log, introspection, clock = systemClock } = options;
+  const { log, introspection, executors, clock = systemClock } = options;
   const limits = { ...DEFAULT_DOCUMENT_LIMITS, ...options.limits };
   const rate = options.rateLimit ?? memoryRateLimit(LIMITS.requestsPerKeyPerSecond);
-  const plugins: GatewayPlugin[] = [];
+  const watching = [tracing(), logging(log), ...(options.plugins ?? [])];
   const timeoutMs = options.subgraphTimeoutMs ?? LIMITS.subgraphTimeoutMs;
-  const trace = tracing();
-  const lines = logging(log);
-  const watching = [trace, lines, ...(options.plugins ?? [])];
-  const router = await createRouter(
-    options.supergraphSdl,
-    executeOn({ executors: options.executors, plugins: watching, timeoutMs }),
-  );
+  const router = await createRouter(options.supergraphSdl, executeOn({ executors, plugins: watching, timeoutMs }));
   const graph = new Graph(router, options.scalars);
   const documents = new Documents({ schema: graph.schema, introspection, limits });
-  const keys = new Keys(options.resolveActor, clock, options.actorCacheMs);
-  plugins.push(
+  const guarding = [
     authentication(introspection),
     rateLimit(rate),
     costLimit(limits.cost, (operation) => documents.measureOf(operation)),
     masking(log),
-    lines,
-    trace,
-    ...(options.plugins ?? []),
-  );
-  const operations = new Operations(graph, plugins, keys, clock);
+  ];
+  const keys = new Keys(options.resolveActor, clock, options.actorCacheMs);
+  const operations = new Operations(graph, [...guarding, ...watching], keys, clock);
   return {
     schema: graph.schema,
     documents,
@@ -119,13 +110,13 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
     keys,
     log,
     options,
-    prepare: (document, operationName) => void graph.compile(document, operationName),
+    prepare: (document, operationName) => graph.prepare(document, operationName),
     execute: (request) => operations.run(inProcessOperation(request)),
     subscribe: (request) => operations.open(inProcessOperation(request)),
     countRequest: (actor) => refuseAboveRate(rate, actor.keyId),
     async close() {
       keys.close();
-      await Promise.all(options.executors.map((executor) => executor.close?.()));
+      await Promise.all(executors.map((executor) => executor.close?.()));
     },
   };
 }

@@ -43,7 +43,13 @@ export class Graph {
   }
 
   /** Compiles an operation ahead of its first request. Throws when the document has no such operation. */
-  compile(document: DocumentNode, operationName?: string | null): Compiled {
+  async prepare(document: DocumentNode, operationName?: string | null): Promise<void> {
+    const { completion, operationName: name } = this.#compiledFor(document, operationName);
+    const { data } = completion.variant({});
+    if (data) await this.#router.plan({ document: data, operationName: name });
+  }
+
+  #compiledFor(document: DocumentNode, operationName?: string | null): Compiled {
     const operations = this.#compiled.get(document) ?? new Map<string, Compiled>();
     const known = operations.get(operationName ?? "");
     if (known) return known;
@@ -70,7 +76,7 @@ export class Graph {
   /** Runs a query or mutation. */
   async run(request: GraphRequest): Promise<Result> {
     const variables = request.variables ?? {};
-    const compiled = this.compile(request.document, request.operationName);
+    const compiled = this.#compiledFor(request.document, request.operationName);
     const read = compiled.coerce(variables);
     if ("errors" in read) return badInput(read.errors);
     const { operationName, completion } = compiled;
@@ -87,7 +93,7 @@ export class Graph {
   /** Opens a subscription. */
   async open(request: GraphRequest): Promise<Opened> {
     const variables = request.variables ?? {};
-    const compiled = this.compile(request.document, request.operationName);
+    const compiled = this.#compiledFor(request.document, request.operationName);
     const read = compiled.coerce(variables);
     if ("errors" in read) return badInput(read.errors);
     const { operationName, completion } = compiled;

@@ -1,10 +1,11 @@
 import { GraphQLError } from "graphql";
+import { refusalError } from "../infra/graphql/errors.ts";
 import type { Clock } from "../infra/kernel/clock.ts";
 import { Refused } from "../infra/kernel/refusal.ts";
 import type { Graph, GraphRequest } from "./graph.ts";
 import type { Keys } from "./keys.ts";
 import type { GatewayPlugin, Outcome } from "./plugins/plugin.ts";
-import { GATEWAY, requestRefusal } from "./refusals.ts";
+import { GATEWAY } from "./refusals.ts";
 import type { Opened, Operation, Result } from "./request.ts";
 import { endable, isStream, lastOnError, mapStream, type Stream } from "./stream.ts";
 
@@ -74,7 +75,7 @@ export class Operations {
     if (operation.signal?.aborted) close();
     if (operation.actor)
       unwatch = this.#keys.watch(operation.actor, () =>
-        stream.end({ errors: [requestRefusal(new Refused(GATEWAY.key_ended))] }),
+        stream.end({ errors: [refusalError(new Refused(GATEWAY.key_ended))] }),
       );
     return stream;
   }

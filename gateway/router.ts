@@ -2,7 +2,14 @@ import { Logger } from "@graphql-hive/logger";
 import { unifiedGraphHandler } from "@graphql-hive/router-runtime";
 import { filterInternalFieldsAndTypes } from "@graphql-tools/federation";
 import type { ExecutionRequest } from "@graphql-tools/utils";
-import { buildSchema, type DocumentNode, type ExecutionResult, type GraphQLSchema, OperationTypeNode } from "graphql";
+import {
+  buildSchema,
+  type DocumentNode,
+  type ExecutionResult,
+  GraphQLError,
+  type GraphQLSchema,
+  OperationTypeNode,
+} from "graphql";
 import { lenient } from "./lenient.ts";
 import type { Caller, SubgraphAnswer, SubgraphRequest, Variables } from "./request.ts";
 import { isStream, mapStream, type Stream } from "./stream.ts";
@@ -26,6 +33,8 @@ export interface RoutedRequest {
 export interface Router {
   /** The graph as clients see it. */
   readonly schema: GraphQLSchema;
+  /** Plans an operation ahead of its first request. Asks no subgraph. */
+  plan(request: Pick<RoutedRequest, "document" | "operationName">): Promise<void>;
   /** Runs a query or mutation; rejects when it cannot be planned. Nulls are as the subgraphs gave them: results need completion. */
   run(request: RoutedRequest): Promise<ExecutionResult>;
   /** Opens a subscription; a result says why it could not be opened. */
@@ -37,6 +46,8 @@ interface Passage {
   readonly caller: Caller;
   /** Set while a subscription is opened: takes the request for the stream instead of running it. */
   opening?: { subgraph: string; request: SubgraphRequest } | null;
+  /** Set while an operation is only planned. */
+  readonly planning?: true;
   /** The event of a subscription that the plan runs for. */
   event?: ExecutionResult;
 }
@@ -59,6 +70,16 @@ export async function createRouter(supergraphSdl: string, execute: ExecuteOnSubg
   ): Promise<ExecutionResult> => plan({ document, operationName, variables, context: passage });
   return {
     schema: filterInternalFieldsAndTypes(read(supergraphSdl)),
+    async plan({ document, operationName }) {
+      const caller: Caller = { actor: null, requestId: "" };
+      try {
+        await pass({ document, operationName, variables: {}, caller }, { caller, planning: true });
+      } catch (error) {
+        // The plan is made before its variables are read, and there are none yet.
+        const isAboutVariables = error instanceof GraphQLError || error instanceof AggregateError;
+        if (!isAboutVariables) throw error;
+      }
+    },
     run: (request) => pass(request, { caller: request.caller }),
     async open(request) {
       const opening: Passage = { caller: request.caller, opening: null };
@@ -79,7 +100,8 @@ function dispatch(
 ): SubgraphAnswer | Promise<SubgraphAnswer> {
   const passage = request.context as Passage;
   const operationType = (request.operationType as OperationTypeNode | undefined) ?? OperationTypeNode.QUERY;
-  const { caller } = passage;
+  const { caller, planning } = passage;
+  if (planning) return { data: null };
   const step: SubgraphRequest = {
     actor: caller.actor,
     requestId: caller.requestId,

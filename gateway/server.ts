@@ -10,6 +10,7 @@ import Fastify, {
   LogController,
   type RouteHandlerMethod,
 } from "fastify";
+import { refusalError } from "../infra/graphql/errors.ts";
 import { parseJsonBody } from "../infra/kernel/json-body.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
 import { COMMON, type RefusalKind, Refused } from "../infra/kernel/refusal.ts";
@@ -51,6 +52,11 @@ export async function createServer(gateway: Gateway, options: ServerOptions = {}
     bodyLimit: options.bodyBytes ?? LIMITS.jsonBodyBytes,
     trustProxy: options.trustProxy ?? false,
     forceCloseConnections: true,
+  });
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const refused = refusalOf(error, request, gateway);
+    const { code, message, status } = refused.kind;
+    return reply.code(status).send({ error: code, message, fix: refused.fix, request_id: request.id });
   });
   app.addHook("onRequest", async (request, reply) => {
     reply.header(REQUEST_ID_HEADER, request.id);
@@ -142,13 +148,17 @@ async function toPage(request: FastifyRequest, reply: FastifyReply) {
 
 /** Errors before GraphQL began, in GraphQL's form. */
 function answerError(error: FastifyError | Refused, request: FastifyRequest, reply: FastifyReply, gateway: Gateway) {
-  const refused = error instanceof Refused ? error : new Refused(kindOf(error));
-  if (refused.kind === GATEWAY.internal_error)
-    gateway.log.error({ requestId: request.id, err: error }, "request failed");
-  const { http, ...extensions } = requestRefusal(refused).extensions;
-  return reply
-    .code(refused.kind.status)
-    .send({ errors: [{ message: refused.message, extensions: { ...extensions, requestId: request.id } }] });
+  const refused = refusalOf(error, request, gateway);
+  const extensions = { ...refusalError(refused).extensions, requestId: request.id };
+  return reply.code(refused.kind.status).send({ errors: [{ message: refused.message, extensions }] });
+}
+
+/** What a client is told of an error; a fault is logged and reads `internal_error`. */
+function refusalOf(error: FastifyError | Refused, request: FastifyRequest, gateway: Gateway): Refused {
+  if (error instanceof Refused) return error;
+  const kind = kindOf(error);
+  if (kind === GATEWAY.internal_error) gateway.log.error({ requestId: request.id, err: error }, "request failed");
+  return new Refused(kind);
 }
 
 function kindOf(error: FastifyError): RefusalKind {

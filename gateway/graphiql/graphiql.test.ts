@@ -1,6 +1,11 @@
+import { runInNewContext } from "node:vm";
+import { type ClientOptions, createClient } from "graphql-ws";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
 import { type Served, served } from "../../tests/federation/served.ts";
 import { shop } from "../../tests/federation/shop.ts";
+
+type Fetcher = (params: { query: string }, options: { headers: Record<string, string> }) => Promise<unknown>;
 
 let server: Served;
 beforeAll(async () => {
@@ -64,10 +69,32 @@ describe("GraphiQL", () => {
     expect(policy).not.toMatch(/https?:|wss?:|\*/);
   });
 
-  it("sends the headers of its editor with queries and as the socket's connection parameters", async () => {
+  it("sends the headers of its editor with queries, and as the connection parameters of a subscription's socket", async () => {
     const start = (await everything()).get("/graphiql/assets/start.js")!;
-    expect(start).toContain("connectionParams: headers");
-    expect(start).toContain("isHeadersEditorEnabled: true");
+    let props: { fetcher: Fetcher; isHeadersEditorEnabled: boolean } | undefined;
+    runInNewContext(start.replace(/^import .*$/m, ""), {
+      URL,
+      fetch,
+      location: { href: `${server.url}/graphiql` },
+      document: { getElementById: () => null },
+      createClient: (options: ClientOptions) => createClient({ ...options, webSocketImpl: WebSocket }),
+      YogaGraphiQL: {
+        renderYogaGraphiQL: (_root: null, given: typeof props) => {
+          props = given;
+        },
+      },
+    });
+    const { fetcher, isHeadersEditorEnabled } = props!;
+    expect(isHeadersEditorEnabled).toBe(true);
+    const options = { headers: { Authorization: "Bearer nk_good" } };
+    expect(await fetcher({ query: "{ total }" }, options)).toEqual({ data: { total: 1 } });
+    const items: unknown[] = [];
+    for await (const item of (await fetcher(
+      { query: "subscription { count(to: 2) }" },
+      options,
+    )) as AsyncIterable<unknown>)
+      items.push(item);
+    expect(items).toEqual([{ data: { count: 1 } }, { data: { count: 2 } }]);
   });
 
   it("is where a browser at the endpoint is led", async () => {

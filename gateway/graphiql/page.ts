@@ -49,13 +49,6 @@ export const START_SCRIPT = `import { createClient } from "./graphql-ws/client.j
 const endpoint = new URL("/graphql", location.href);
 const socketUrl = endpoint.href.replace(/^http/, "ws");
 
-function isSubscription({ query, operationName }) {
-  const source = query.replace(/#[^\\n]*/g, "");
-  const operations = [...source.matchAll(/(?:^|[}\\s])(query|mutation|subscription)\\b\\s*([_A-Za-z]\\w*)?/g)];
-  const meant = operationName ? operations.find(([, , name]) => name === operationName) : operations[0];
-  return meant?.[1] === "subscription";
-}
-
 async function post(params, headers) {
   const response = await fetch(endpoint, {
     method: "POST",
@@ -77,8 +70,12 @@ function subscribe(params, headers) {
   return { [Symbol.asyncIterator]() { return this; }, next: () => results.next(), return: close, throw: (error) => results.throw(error) };
 }
 
-const fetcher = (params, options) =>
-  isSubscription(params) ? subscribe(params, options?.headers ?? {}) : post(params, options?.headers ?? {});
+/** The server says which operations need a stream: the page need not read the document. */
+async function fetcher(params, options) {
+  const headers = options?.headers ?? {};
+  const answer = await post(params, headers);
+  return answer.errors?.[0]?.extensions?.code === "subscription_needs_stream" ? subscribe(params, headers) : answer;
+}
 
 YogaGraphiQL.renderYogaGraphiQL(document.getElementById("root"), {
   fetcher,

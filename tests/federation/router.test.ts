@@ -1,7 +1,7 @@
 import { parse } from "graphql";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Gateway, GatewayOptions } from "../../gateway/gateway.ts";
-import type { Result } from "../../gateway/request.ts";
+import type { Result, SubgraphExecutor } from "../../gateway/request.ts";
 import { actor, executorsOf, gatewayOver } from "./graph.ts";
 import { shop } from "./shop.ts";
 
@@ -69,6 +69,27 @@ describe("the router over two subgraphs in this process", () => {
         __typename: "Query",
       }),
     );
+  });
+
+  it("plans ahead without asking any subgraph, variables or not", async () => {
+    let asked = 0;
+    const counting = executorsOf(shop()).map(
+      (executor): SubgraphExecutor => ({
+        name: executor.name,
+        execute(request) {
+          asked++;
+          return executor.execute(request);
+        },
+      }),
+    );
+    await open({ executors: counting });
+    const document = parse("query ($id: ID!) { person(id: $id) { name credit } }");
+    await gateway.prepare(document);
+    await gateway.prepare(parse("subscription { ticks { value } }"));
+    expect(asked).toBe(0);
+    const result = await gateway.execute({ document, variables: { id: "u1" }, actor: actor(), requestId: "r" });
+    expect(result).toEqual({ data: { person: { name: "Person u1", credit: 5 } } });
+    await expect(gateway.prepare(document, "Other")).rejects.toThrow("no operation");
   });
 
   it("says what a variable is wrong about", async () => {
