@@ -3,7 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { BWRAP_FD, bubblewrapOptions, encodeOptions, GUEST_PATHS } from "../isolation/bubblewrap.ts";
 import type { LimitGroup } from "../isolation/cgroups.ts";
-import { closeWriteEnds, makeOutputPipes, type OutputPipe } from "../isolation/fifo.ts";
+import { closeWriteEnds, type OutputPipe } from "../isolation/fifo.ts";
 import { identifyProcess, killProcess, type ProcessIdentity } from "../isolation/processes.ts";
 import { withResourceLimits } from "../isolation/rlimits.ts";
 import { SocketFolder } from "../isolation/socket-folder.ts";
@@ -31,7 +31,7 @@ export async function startBubblewrapGuest(plan: GuestPlan, runtime: GuestRuntim
     (message) => watch.hear(message),
     () => control.tell(startMessage(plan)),
   );
-  const [stdout, stderr] = (await makeOutputPipes(plan.scratch, ["stdout", "stderr"])) as [OutputPipe, OutputPipe];
+  const [stdout, stderr] = [await runtime.pipes.take(), await runtime.pipes.take()];
   const group = runtime.groups?.create(plan.name, groupLimits(plan)) ?? null;
   const seccomp = runtime.seccompFile === null ? null : openSync(runtime.seccompFile, "r");
   const monitor = spawnBubblewrap(plan, runtime, { seccomp, stdout: stdout.writeFd, stderr: stderr.writeFd });

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type { LimitGroups } from "../isolation/cgroups.ts";
+import type { OutputPipes } from "../isolation/fifo.ts";
 import type { ExitRecord } from "../protocol.ts";
 
 export type StartFailure = NonNullable<ExitRecord["startFailure"]>;
@@ -42,8 +43,6 @@ export interface GuestPlan {
   workspace: string;
   /** Holds the guest's sockets; the guest can't write there. */
   run: string;
-  /** Private to the host agent. */
-  scratch: string;
   /** Own host uid of the guest; null: the host agent's. */
   uid: number | null;
   command: string[];
@@ -72,6 +71,7 @@ export interface GuestRuntime {
   /** Compiled filter; null where none could be built. */
   seccompFile: string | null;
   groups: LimitGroups | null;
+  pipes: OutputPipes;
   /** Further host paths that guests may read. */
   readOnly: string[];
 }

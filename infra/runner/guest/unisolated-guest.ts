@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BWRAP_FD } from "../isolation/bubblewrap.ts";
 import type { LimitGroup } from "../isolation/cgroups.ts";
-import { closeWriteEnds, makeOutputPipes, type OutputPipe } from "../isolation/fifo.ts";
+import { closeWriteEnds, type OutputPipe } from "../isolation/fifo.ts";
 import { allPids, isZombie, killPid, processorMs, proportionalMemoryBytes } from "../isolation/processes.ts";
 import { withResourceLimits } from "../isolation/rlimits.ts";
 import { SocketFolder } from "../isolation/socket-folder.ts";
@@ -48,7 +48,7 @@ export async function startUnisolatedGuest(plan: GuestPlan, runtime: GuestRuntim
       });
     },
   );
-  const pipes = (await makeOutputPipes(plan.scratch, ["stdout", "stderr"])) as [OutputPipe, OutputPipe];
+  const pipes: [OutputPipe, OutputPipe] = [await runtime.pipes.take(), await runtime.pipes.take()];
   const child = spawnInit(plan, runtime, pipes);
   closeWriteEnds(pipes);
   return new UnisolatedGuest(plan, watch, control, folder, child, group, pipes);

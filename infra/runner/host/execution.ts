@@ -224,7 +224,6 @@ export class Execution {
       name: spec.orderId,
       workspace: folder.workspace,
       run: folder.run,
-      scratch: folder.scratch,
       uid,
       command: spec.command,
       workingDirectory: paths.code,

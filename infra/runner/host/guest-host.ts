@@ -9,6 +9,7 @@ import { GUEST_PATHS } from "../isolation/bubblewrap.ts";
 import { cgroupV1 } from "../isolation/cgroup-v1.ts";
 import { cgroupV2 } from "../isolation/cgroup-v2.ts";
 import type { LimitGroup, LimitGroups } from "../isolation/cgroups.ts";
+import { OutputPipes } from "../isolation/fifo.ts";
 import { probeBubblewrap } from "../isolation/probe.ts";
 import { killPid } from "../isolation/processes.ts";
 import type { IsolationReport } from "../protocol.ts";
@@ -57,6 +58,7 @@ export async function createGuestHost(settings: GuestHostSettings): Promise<Gues
   };
   const runtime: GuestRuntime = {
     bubblewrap: settings.bubblewrap,
+    pipes: new OutputPipes(join(settings.folder, "pipes")),
     ...binaries,
     seccompFile: isolation.seccomp ? binaries.seccompFile : null,
     groups,

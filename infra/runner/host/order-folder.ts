@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, chownSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { ProcessIdentity } from "../isolation/processes.ts";
@@ -12,8 +12,6 @@ export interface StoredOrder {
   orderId: string;
   session: string;
   spec: OrderSpec;
-  /** The first process of the guest, once there is one. */
-  guest: ProcessIdentity | null;
 }
 
 /**
@@ -40,17 +38,12 @@ export class OrderFolder {
     return join(this.root, "run");
   }
 
-  get scratch(): string {
-    return join(this.root, "scratch");
-  }
-
   create(): void {
     mkdirSync(this.root, { recursive: true });
     chmodSync(this.root, 0o711);
     for (const [path, mode] of [
       [this.workspace, 0o700],
       [this.run, 0o755],
-      [this.scratch, 0o700],
     ] as const) {
       mkdirSync(path, { recursive: true });
       chmodSync(path, mode);
@@ -66,19 +59,25 @@ export class OrderFolder {
     }
   }
 
-  store(order: StoredOrder): void {
+  async store(order: StoredOrder): Promise<void> {
     const path = join(this.root, "order.json");
-    writeFileSync(`${path}.new`, JSON.stringify(order), { mode: 0o600, flush: true });
-    renameSync(`${path}.new`, path);
+    await writeFile(`${path}.new`, JSON.stringify(order), { mode: 0o600, flush: true });
+    await rename(`${path}.new`, path);
+  }
+
+  /** Names the guest's first process, so that a later life can end exactly that one. Not flushed: it dies with the machine. */
+  storeGuest(init: ProcessIdentity): void {
+    writeFileSync(join(this.root, "guest.json"), JSON.stringify(init), { mode: 0o600 });
+  }
+
+  /** Null when no guest was started. */
+  loadGuest(): ProcessIdentity | null {
+    return readJson<ProcessIdentity>(join(this.root, "guest.json"));
   }
 
   /** Null when the order never got as far as a session. */
   load(): StoredOrder | null {
-    try {
-      return JSON.parse(readFileSync(join(this.root, "order.json"), "utf8")) as StoredOrder;
-    } catch {
-      return null; // never written, or cut off before the rename
-    }
+    return readJson<StoredOrder>(join(this.root, "order.json"));
   }
 
   /** When the order was last known to be looked after. */
@@ -88,11 +87,19 @@ export class OrderFolder {
 
   /** Everything that the guest could write. The spool stays until intake has all of it. */
   async removeGuestFiles(): Promise<void> {
-    for (const path of [this.workspace, this.run, this.scratch]) await removeTree(path);
+    for (const path of [this.workspace, this.run]) await removeTree(path);
   }
 
   async remove(): Promise<void> {
     await removeTree(this.root);
+  }
+}
+
+function readJson<T>(path: string): T | null {
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as T;
+  } catch {
+    return null; // never written, or cut off by a crash
   }
 }
 

@@ -140,8 +140,8 @@ export class Order {
     this.#opening = true;
     const askedAtMs = this.#asked.shift() ?? this.#host.guests.clock.monotonicMs();
     this.#folder.create();
-    const stored: StoredOrder = { orderId: this.id, session: frame.session, spec: frame.spec, guest: null };
-    this.#folder.store(stored);
+    const stored: StoredOrder = { orderId: this.id, session: frame.session, spec: frame.spec };
+    await this.#folder.store(stored);
     const { session } = await this.#openSpool(stored);
     await session.sender.resume(0);
     const execution = new Execution(
@@ -155,7 +155,7 @@ export class Order {
           spool: session.spool,
         },
         source: { intakeUrl: () => this.#host.intakeUrl(), session: frame.session },
-        announce: (guest) => this.#folder.store({ ...stored, guest }),
+        announce: (init) => this.#folder.storeGuest(init),
         unacknowledged: () => session.sender.unacknowledged,
       },
       frame.allowance,
@@ -177,7 +177,8 @@ export class Order {
   /** Takes up an order of an earlier life: its guest is dead or dies now, and what is known of it is told. */
   async recover(stored: StoredOrder): Promise<void> {
     this.#state = "ending";
-    if (stored.guest) killProcess(stored.guest);
+    const guest = this.#folder.loadGuest();
+    if (guest) killProcess(guest);
     const { session, state } = await this.#openSpool(stored);
     let exit = state.exit;
     if (!exit) {

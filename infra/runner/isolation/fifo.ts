@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { closeSync, constants, openSync, unlinkSync } from "node:fs";
+import { closeSync, constants, mkdirSync, openSync, rmSync, unlinkSync } from "node:fs";
 import { Socket } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -11,21 +11,46 @@ export interface OutputPipe {
   reader: Socket;
 }
 
+/** Made at a time: a process is started for each batch, not for each guest. */
+const BATCH = 32;
+
 /**
- * Makes real pipes for a guest's output. Node's own `stdio: "pipe"` is a socket pair, on which `echo > /dev/stdout`
- * fails with ENXIO, so named pipes are made, opened at both ends and unlinked at once.
- * @param directory private to the host, so that nobody else can open the name meanwhile
+ * Real pipes for the output of guests. Node's own `stdio: "pipe"` is a socket pair, on which `echo > /dev/stdout` fails
+ * with ENXIO, so named pipes are made, opened at both ends and unlinked at once.
  */
-export async function makeOutputPipes(directory: string, names: string[]): Promise<OutputPipe[]> {
-  const paths = names.map((name) => join(directory, name));
-  // World-writable, because programs open /proc/self/fd/1 anew under the guest's uid.
-  await promisify(execFile)("mkfifo", ["-m", "0666", ...paths]);
-  return paths.map((path) => {
+export class OutputPipes {
+  readonly #folder: string;
+  #made = 0;
+  #ready: string[] = [];
+  #making: Promise<unknown> | null = null;
+
+  /** @param folder emptied, and private to the host, so that nobody else can open a name meanwhile */
+  constructor(folder: string) {
+    this.#folder = folder;
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { mode: 0o700 });
+  }
+
+  async take(): Promise<OutputPipe> {
+    while (this.#ready.length === 0) {
+      this.#making ??= this.#make().finally(() => {
+        this.#making = null;
+      });
+      await this.#making;
+    }
+    const path = this.#ready.pop()!;
     const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const writeFd = openSync(path, constants.O_WRONLY);
     unlinkSync(path);
     return { writeFd, reader: new Socket({ fd: readFd, readable: true, writable: false }) };
-  });
+  }
+
+  async #make(): Promise<void> {
+    const paths = Array.from({ length: BATCH }, () => join(this.#folder, String(this.#made++)));
+    // World-writable, because programs open /proc/self/fd/1 anew under the guest's uid.
+    await promisify(execFile)("mkfifo", ["-m", "0666", ...paths]);
+    this.#ready.push(...paths);
+  }
 }
 
 export function closeWriteEnds(pipes: OutputPipe[]): void {
