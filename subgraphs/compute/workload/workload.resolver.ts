@@ -135,6 +135,11 @@ export class WorkloadResolver {
     return { workload, status: "cancel_requested" };
   }
 
+  @FieldResolver(() => [WorkloadLinkType], { description: "Pages that its live output named, such as a wandb run." })
+  links(@Root() workload: Workload): WorkloadLink[] {
+    return workload.links;
+  }
+
   @FieldResolver(() => Member, { nullable: true, description: "The member who submitted it." })
   async owner(@Root() workload: Workload, @Ctx() context: ComputeContext): Promise<Member | null> {
     return workload.ownerUserId === null ? null : memberOf(context, workload.ownerUserId);
