@@ -100,7 +100,7 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
     costLimit(limits.cost, (operation) => documents.measureOf(operation)),
     masking(log),
   ];
-  const keys = new Keys(options.resolveActor, clock, options.actorCacheMs);
+  const keys = new Keys(options.resolveActor, clock, log, options.actorCacheMs);
   const operations = new Operations(graph, [...guarding, ...watching], keys, clock);
   return {
     schema: graph.schema,

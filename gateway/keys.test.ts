@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { FakeClock } from "../infra/kernel/clock.ts";
-import { actor } from "../tests/federation/graph.ts";
+import { actor, memoryLog } from "../tests/federation/graph.ts";
 import { until } from "../tests/federation/served.ts";
 import { bearerKey, Keys } from "./keys.ts";
 
 function keysWith(known: Record<string, ReturnType<typeof actor>>) {
   const clock = new FakeClock();
+  const { log, lines } = memoryLog();
   let lookUps = 0;
   let failing = false;
   const keys = new Keys(
@@ -15,11 +16,13 @@ function keysWith(known: Record<string, ReturnType<typeof actor>>) {
       return known[apiKey] ?? null;
     },
     clock,
+    log,
     5_000,
   );
   return {
     keys,
     clock,
+    lines,
     lookUps: () => lookUps,
     fail: (is: boolean) => {
       failing = is;
@@ -58,9 +61,11 @@ describe("keys", () => {
   });
 
   it("that can't be checked are not called wrong", async () => {
-    const { keys, fail } = keysWith({ nk_a: actor("key_a") });
+    const { keys, fail, lines } = keysWith({ nk_a: actor("key_a") });
     fail(true);
     await expect(keys.actorFor("nk_a")).rejects.toMatchObject({ kind: { code: "unavailable", status: 503 } });
+    expect(JSON.stringify(lines)).toContain("no database");
+    expect(JSON.stringify(lines)).not.toContain("nk_a");
     fail(false);
     expect((await keys.actorFor("nk_a")).keyId).toBe("key_a");
   });

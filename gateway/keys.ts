@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { FastifyBaseLogger } from "fastify";
 import type { Actor } from "../infra/kernel/actor.ts";
 import type { Clock } from "../infra/kernel/clock.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
@@ -32,13 +33,15 @@ const MAX_KEY_LENGTH = 512;
 export class Keys {
   readonly #resolve: ResolveActor;
   readonly #clock: Clock;
+  readonly #log: FastifyBaseLogger;
   readonly #cacheMs: number;
   readonly #entries = new BoundedMap<string, Entry>(MAX_KEYS);
   readonly #apiKeys = new WeakMap<Actor, string>();
   readonly #watches = new Map<string, Set<Watch>>();
   #looking: AbortController | null = null;
 
-  constructor(resolve: ResolveActor, clock: Clock, cacheMs: number = LIMITS.actorCacheMs) {
+  constructor(resolve: ResolveActor, clock: Clock, log: FastifyBaseLogger, cacheMs: number = LIMITS.actorCacheMs) {
+    this.#log = log;
     this.#resolve = resolve;
     this.#clock = clock;
     this.#cacheMs = cacheMs;
@@ -110,12 +113,11 @@ export class Keys {
       return actor;
     } catch (error) {
       if (this.#entries.get(hash) === entry) this.#entries.delete(hash);
-      const refused = new Refused(COMMON.unavailable, {
+      this.#log.error({ err: error }, "a key could not be checked");
+      throw new Refused(COMMON.unavailable, {
         message: "The key can't be checked just now.",
         retryAfterSeconds: 1,
       });
-      refused.cause = error;
-      throw refused;
     }
   }
 

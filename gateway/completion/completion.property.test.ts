@@ -14,7 +14,7 @@ import {
 } from "graphql";
 import { expect, it } from "vitest";
 import { TYPE_MARKER } from "./normal.ts";
-import { byCompletion, byGraphqlJs } from "./oracle.ts";
+import { byCompletion, byGraphqlJs } from "./oracle-fixture.ts";
 
 const OBJECTS = ["A", "B", "C"];
 const LEAVES = ["Int", "String"];

@@ -2,7 +2,7 @@ import { buildSchema, GraphQLError, getOperationAST, parse } from "graphql";
 import { describe, expect, it } from "vitest";
 import { completionOf } from "./completion.ts";
 import { TYPE_MARKER } from "./normal.ts";
-import { byCompletion, byGraphqlJs, type Raw } from "./oracle.ts";
+import { byCompletion, byGraphqlJs, type Raw } from "./oracle-fixture.ts";
 
 const schema = buildSchema(`
   type Query { user: User  users: [User!]!  loose: [User]  maybe: [User!]  must: User!  hits: [Hit!]!  hit: Hit  node: Node  nodes: [Node]!  grid: [[Int!]!]  cube: [[[User!]]!]  tags: [String!]!  names: [String] }
