@@ -55,8 +55,8 @@ export interface ComputeGraph {
   readonly objects: ObjectStore;
   readonly secretBox: SecretBox;
   run(document: string, variables?: Variables, actor?: Actor | null): Promise<Answer>;
-  /** As `run`, and how many statements it took. */
-  count(document: string, variables?: Variables): Promise<{ answer: Answer; statements: number }>;
+  /** As `run`, and the conditions and texts of the statements that it took. */
+  watch(document: string, variables?: Variables): Promise<{ answer: Answer; statements: string[] }>;
   /** The stream, or the answer that says why there is none. */
   subscribe(document: string, variables: Variables, actor?: Actor): Promise<AsyncIterableIterator<Answer> | Answer>;
   offer(...facts: Partial<OfferFact>[]): Promise<void>;
@@ -101,10 +101,10 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
     ...{ db, clock, schema, settings, objects, secretBox },
     deps: { ...compute, db },
     run: (document, variables = {}, actor = MEMBER) => executed(document, variables, contextOf(actor)),
-    count: async (document, variables = {}) => {
-      const counter = countingStatements(db);
-      const answer = await executed(document, variables, contextOf(MEMBER, counter.db));
-      return { answer, statements: counter.count() };
+    watch: async (document, variables = {}) => {
+      const statements: string[] = [];
+      const answer = await executed(document, variables, contextOf(MEMBER, watched(db, statements)));
+      return { answer, statements };
     },
     subscribe: async (document, variableValues, actor = MEMBER) =>
       (await subscribe({
@@ -124,19 +124,19 @@ function plain(answer: ExecutionResult): Answer {
   return answer.data ? { ...answer, data: structuredClone(answer.data) } : answer;
 }
 
-function countingStatements(db: Database): { db: Database; count(): number } {
-  let statements = 0;
-  const counted = new Proxy(db, {
+/** The database, noting what its statements say: the whole text, or what follows the table. */
+function watched(db: Database, statements: string[]): Database {
+  return new Proxy(db, {
     get(target, name) {
       const member = Reflect.get(target, name, target);
       if (typeof member !== "function") return member;
       return (...args: unknown[]) => {
-        if (name === "sql" || name === "rows" || name === "row") statements++;
+        if (name === "sql") statements.push(String(args[0]));
+        if (name === "rows" || name === "row") statements.push(String(args[1]));
         return member.apply(target, args);
       };
     },
   });
-  return { db: counted, count: () => statements };
 }
 
 function offerFact(over: Partial<OfferFact>): OfferFact {

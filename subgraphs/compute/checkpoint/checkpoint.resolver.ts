@@ -2,7 +2,7 @@ import { Ctx, FieldResolver, Resolver, Root } from "type-graphql";
 import type { ComputeContext } from "../compute-context.ts";
 import { Stage } from "../stage/stage.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
-import { byWorkload } from "../workload/workload.reads.ts";
+import { hangingOn } from "../workload/workload.reads.ts";
 import { Manifest } from "./manifest.entity.ts";
 
 @Resolver(() => Workload)
@@ -28,16 +28,11 @@ export class StageCheckpointsResolver {
 }
 
 function manifestsOf(context: ComputeContext, workloadId: string): Promise<Manifest[]> {
-  return context
-    .loader<string, Manifest[]>("manifests", async (ids) => {
-      const rows = await context.db.rows(
-        Manifest,
-        "where t.workload_id = any($1) order by t.workload_id, t.created_at, t.generation, t.sequence",
-        [ids],
-      );
-      return byWorkload(ids, rows);
-    })
-    .load(workloadId);
+  return hangingOn(context, workloadId, {
+    name: "manifests",
+    type: Manifest,
+    tail: "order by t.created_at, t.generation, t.sequence",
+  });
 }
 
 /** A manifest without files holds results at most: nothing to go on from. */

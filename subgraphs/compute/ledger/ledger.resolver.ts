@@ -1,4 +1,5 @@
 import { Ctx, Field, FieldResolver, GraphQLISODateTime, ID, ObjectType, Resolver, Root } from "type-graphql";
+import { actorOf } from "../../../infra/graphql/context.ts";
 import { Usd } from "../../../infra/graphql/scalars.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
 import type { ComputeContext } from "../compute-context.ts";
@@ -36,7 +37,7 @@ export class WorkloadMoneyResolver {
       .loader<Workload, Meter>("meter", async (workloads) => {
         const now = context.clock.now();
         const [fees, placements] = await Promise.all([
-          postedFees(context.db, workloads),
+          postedFees(context.db, actorOf(context).tenantId, workloads),
           Promise.all(workloads.map((w) => placementsOf(context, w.id))),
         ]);
         return workloads.map((w, i) => meterOf(w.spendMicros, fees.get(w.id) ?? 0n, placements[i]!, now));
@@ -73,8 +74,9 @@ function entriesOf(context: ComputeContext, workload: Workload): Promise<LedgerE
     .loader<string, LedgerEntry[]>("ledgerEntries", async (ids) => {
       const rows = await context.db.rows(
         LedgerEntry,
-        `where t.subject_id = any($1) and t.account not in ('operator_loss', 'supplier_cost') order by t.id`,
-        [ids],
+        `where t.tenant_id = $1 and t.subject_id = any($2) and t.account not in ('operator_loss', 'supplier_cost')
+         order by t.id`,
+        [actorOf(context).tenantId, ids],
       );
       return ids.map((id) => rows.filter((row) => row.subjectId === id));
     })

@@ -77,13 +77,17 @@ function sum(amounts: readonly Micros[]): Micros {
 }
 
 /** The platform's fee in what was posted for each subject, in micros; nothing is read for those that were not charged. */
-export async function postedFees(q: Queryer, workloads: readonly Workload[]): Promise<Map<string, Micros>> {
+export async function postedFees(
+  q: Queryer,
+  tenantId: string,
+  workloads: readonly Workload[],
+): Promise<Map<string, Micros>> {
   const charged = workloads.filter((w) => w.spendMicros > 0n).map((w) => w.id);
   if (charged.length === 0) return new Map();
   const rows = await q.sql<{ subject_id: string; micros: Micros }>(
     `select subject_id, (sum(credit_micros) - sum(debit_micros))::bigint as micros from compute.ledger_entry
-     where subject_id = any($1) and account = 'platform_fee_revenue' group by subject_id`,
-    [charged],
+     where tenant_id = $1 and subject_id = any($2) and account = 'platform_fee_revenue' group by subject_id`,
+    [tenantId, charged],
   );
   return new Map(rows.map((row) => [row.subject_id, row.micros]));
 }

@@ -47,29 +47,35 @@ export function liveLogPosition(cursor: string | null | undefined): number {
   return seq;
 }
 
+export interface LiveLogRead {
+  tenantId: string;
+  ids: readonly string[];
+  /** Number of the last chunk that is known. */
+  after: number;
+  captureBytes: number;
+}
+
 /**
  * The next page of live log of each workload, in the order of `ids`. Of every generation only the first
  * `captureBytes` are shown.
  */
 export async function liveLogPages(
   q: Queryer,
-  ids: readonly string[],
-  after: number,
-  captureBytes: number,
+  { tenantId, ids, after, captureBytes }: LiveLogRead,
 ): Promise<Omit<LiveLog, "truncated">[]> {
   const rows = await q.sql<Row>(
     `select c.* from unnest($1::text[]) w(id) cross join lateral (
        (select t.workload_id, t.seq, t.placement_id, t.stage_id, t.generation,
                substring(t.bytes from greatest(1, octet_length(t.bytes) - ${HELD_BYTES - 1})) as bytes
-        from compute.log_chunk t where t.workload_id = w.id and t.seq <= $2 and t.byte_offset < $3
+        from compute.log_chunk t where t.tenant_id = $4 and t.workload_id = w.id and t.seq <= $2 and t.byte_offset < $3
         order by t.seq desc limit ${HELD_BYTES})
        union all
        (select t.workload_id, t.seq, t.placement_id, t.stage_id, t.generation,
                substring(t.bytes for least(octet_length(t.bytes), $3 - t.byte_offset)::int) as bytes
-        from compute.log_chunk t where t.workload_id = w.id and t.seq > $2 and t.byte_offset < $3
+        from compute.log_chunk t where t.tenant_id = $4 and t.workload_id = w.id and t.seq > $2 and t.byte_offset < $3
         order by t.seq limit ${LIMITS.liveLogPageChunks})) c
      order by c.workload_id, c.seq`,
-    [ids, after, captureBytes],
+    [ids, after, captureBytes, tenantId],
   );
   return ids.map((id) => {
     const own = rows.filter((row) => row.workload_id === id);

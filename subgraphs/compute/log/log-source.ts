@@ -6,7 +6,15 @@ import type { Placement } from "../placement/placement.entity.ts";
 /** What of a placement tells where its log lies. */
 export type LoggedPlacement = Pick<
   Placement,
-  "id" | "workloadId" | "stageId" | "generation" | "logBytes" | "logSha256" | "logCommittedAt" | "logComplete"
+  | "id"
+  | "tenantId"
+  | "workloadId"
+  | "stageId"
+  | "generation"
+  | "logBytes"
+  | "logSha256"
+  | "logCommittedAt"
+  | "logComplete"
 >;
 
 /** A piece of a generation's log. */
@@ -24,9 +32,9 @@ export interface LogRead {
   afterSeq: number;
 }
 
-/** Bytes that one read returns at most, give or take a chunk. */
+/** Bytes that one read returns at most, give or take a chunk: what a slow reader's page may cost. */
 const PAGE_BYTES = 1024 * 1024;
-const PAGE_CHUNKS = 64;
+const PAGE_CHUNKS = 512;
 
 /**
  * The next bytes of a generation's log, from the chunks as long as they are kept, then from the committed object. Pieces
@@ -39,10 +47,14 @@ export async function readLog(
   read: LogRead,
 ): Promise<{ pieces: LogPiece[]; afterSeq: number }> {
   const rows = await q.sql<{ seq: number; byte_offset: bigint; bytes: Buffer }>(
-    `select seq, byte_offset, bytes from compute.log_chunk
-     where workload_id = $1 and seq > $2 and placement_id = $3 and byte_offset + octet_length(bytes) > $4
-     order by seq limit $5`,
-    [placement.workloadId, read.afterSeq, placement.id, read.from, PAGE_CHUNKS],
+    `select seq, byte_offset, bytes from (
+       select c.*, sum(octet_length(bytes)) over (order by seq) - octet_length(bytes) as bytes_before from (
+         select seq, byte_offset, bytes from compute.log_chunk
+         where tenant_id = $1 and workload_id = $2 and seq > $3 and placement_id = $4
+           and byte_offset + octet_length(bytes) > $5
+         order by seq limit $6) c) page
+     where bytes_before < $7 order by seq`,
+    [placement.tenantId, placement.workloadId, read.afterSeq, placement.id, read.from, PAGE_CHUNKS, PAGE_BYTES],
   );
   const pieces = rows.map((row) => ({ offset: Number(row.byte_offset), bytes: row.bytes }));
   const first = pieces[0];

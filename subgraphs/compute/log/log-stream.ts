@@ -1,3 +1,4 @@
+import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import { follow, type Page } from "../../../infra/live/follow.ts";
 import type { ComputeContext } from "../compute-context.ts";
@@ -7,7 +8,7 @@ import { isTerminal, type WorkloadState } from "../workload/workload.machine.ts"
 import { findWorkload } from "../workload/workload.reads.ts";
 import { formatLogCursor, parseLogCursor } from "./log-cursor.ts";
 import type { LogEnd, WorkloadLogItem } from "./log-item.ts";
-import { type LogRead, readLog } from "./log-source.ts";
+import { type LogPiece, type LogRead, readLog } from "./log-source.ts";
 import { HELD_BYTES, Utf8Holder } from "./utf8-holder.ts";
 
 export interface LogSubscription {
@@ -72,9 +73,10 @@ class LogReader {
   async read(turn: number): Promise<Page<WorkloadLogItem, number>> {
     const { db } = this.#source;
     // The state first: a generation that comes between the two reads is found by the next one.
-    const [state] = await db.sql<{ status: WorkloadState }>("select status from compute.workload where id = $1", [
-      this.#ask.workloadId,
-    ]);
+    const [state] = await db.sql<{ status: WorkloadState }>(
+      "select status from compute.workload where tenant_id = $1 and id = $2",
+      [this.#ask.tenantId, this.#ask.workloadId],
+    );
     const over = !state || isTerminal(state.status);
     const generations = await this.#generations();
     if (!this.#at && generations[0]) this.#at = standing(generations[0], 0);
@@ -83,7 +85,7 @@ class LogReader {
     at.placement = generations.find((p) => p.id === at.placement.id) ?? at.placement;
     const { pieces, afterSeq } = await this.#read(at.placement, { from: at.bytes, afterSeq: at.afterSeq });
     at.afterSeq = afterSeq;
-    const items = pieces.map((piece) => this.#item(at, piece.bytes));
+    const items = inItems(pieces).map((bytes) => this.#item(at, bytes));
     if (items.length > 0 || !isWhole(at)) return this.#page(turn, items, false, items.length > 0);
     return this.#finish(turn, at, generations, over);
   }
@@ -102,13 +104,14 @@ class LogReader {
   }
 
   #generations(): Promise<Placement[]> {
-    const { workloadId, stageId, generation } = this.#ask;
+    const { tenantId, workloadId, stageId, generation } = this.#ask;
     return this.#source.db.rows(
       Placement,
       `join compute.stage s on s.id = t.stage_run_id
-       where t.workload_id = $1 and ($2::text is null or t.stage_id = $2) and ($3::int is null or t.generation = $3)
+       where t.tenant_id = $1 and t.workload_id = $2
+         and ($3::text is null or t.stage_id = $3) and ($4::int is null or t.generation = $4)
        order by s.position, t.generation`,
-      [workloadId, stageId, generation],
+      [tenantId, workloadId, stageId, generation],
     );
   }
 
@@ -156,6 +159,14 @@ function place({ placement: { stageId, generation }, bytes }: Standing) {
 /** Nothing more of this generation's log can come. */
 function isWhole({ placement, bytes }: Standing): boolean {
   return placement.logComplete && bytes >= placement.logBytes;
+}
+
+/** Bytes as items of one size, however they were written: neither a message for each line nor one that is huge. */
+function inItems(pieces: readonly LogPiece[]): Buffer[] {
+  const all = Buffer.concat(pieces.map((piece) => piece.bytes));
+  const items: Buffer[] = [];
+  for (let at = 0; at < all.length; at += LIMITS.logChunkBytes) items.push(all.subarray(at, at + LIMITS.logChunkBytes));
+  return items;
 }
 
 /** The last item of a workload that ended before anything ran. */

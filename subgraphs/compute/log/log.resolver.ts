@@ -51,12 +51,13 @@ export class WorkloadLogResolver {
     })
     after: string | null,
   ): Promise<LiveLog> {
+    const { tenantId } = actorOf(context);
     const position = liveLogPosition(after);
     const capture = context.compute.settings.logCaptureBytes;
     if (!liveLogKept(workload, context.clock.now())) return { chunks: [], nextCursor: after ?? "", truncated: false };
     const page = await context
       .loader<string, Omit<LiveLog, "truncated">>(`liveLog:${position}`, (ids) =>
-        liveLogPages(context.db, ids, position, capture),
+        liveLogPages(context.db, { tenantId, ids, after: position, captureBytes: capture }),
       )
       .load(workload.id);
     const placements = await placementsOf(context, workload.id);

@@ -1,11 +1,12 @@
 import { Arg, Ctx, Field, FieldResolver, Float, ObjectType, Resolver, Root } from "type-graphql";
+import { actorOf } from "../../../infra/graphql/context.ts";
 import { SafeInt, Usd } from "../../../infra/graphql/scalars.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import type { ComputeContext } from "../compute-context.ts";
 import { isReservedOutputName } from "../workload/validate/names.ts";
 import { Workload } from "../workload/workload.entity.ts";
-import { byWorkload } from "../workload/workload.reads.ts";
+import { hangingOn } from "../workload/workload.reads.ts";
 import { WORKLOAD } from "../workload/workload.refusals.ts";
 import { Output } from "./output.entity.ts";
 import { type UnitFigures, unitFigures } from "./unit-figures.ts";
@@ -64,7 +65,7 @@ export class WorkloadOutputsResolver {
   })
   async unitMetrics(@Root() workload: Workload, @Ctx() context: ComputeContext): Promise<UnitMetrics | null> {
     const figures = await context
-      .loader<string, UnitFigures>("unitFigures", (ids) => unitFigures(context.db, ids))
+      .loader<string, UnitFigures>("unitFigures", (ids) => unitFigures(context.db, actorOf(context).tenantId, ids))
       .load(workload.id);
     if (figures.units === 0) return null;
     return {
@@ -87,19 +88,13 @@ export class OutputResolver {
 }
 
 /** Results of completed stages, of the generation that completed them, without the runner's own. */
-function outputsOf(context: ComputeContext, workloadId: string): Promise<Output[]> {
-  return context
-    .loader<string, Output[]>("outputs", async (ids) => {
-      const rows = await context.db.rows(
-        Output,
-        `join compute.stage s on s.workload_id = t.workload_id and s.stage_id = t.stage_id and s.generation = t.generation
-         where t.workload_id = any($1) and s.status = 'completed' order by t.workload_id, s.position, t.name`,
-        [ids],
-      );
-      return byWorkload(
-        ids,
-        rows.filter((row) => !isReservedOutputName(row.name)),
-      );
-    })
-    .load(workloadId);
+async function outputsOf(context: ComputeContext, workloadId: string): Promise<Output[]> {
+  const outputs = await hangingOn(context, workloadId, {
+    name: "outputs",
+    type: Output,
+    join: `join compute.stage s on s.workload_id = t.workload_id and s.stage_id = t.stage_id
+      and s.generation = t.generation and s.status = 'completed'`,
+    tail: "order by s.position, t.name",
+  });
+  return outputs.filter((output) => !isReservedOutputName(output.name));
 }

@@ -18,13 +18,13 @@ interface Row {
 }
 
 /** The figures of each workload, in the order of `ids`. */
-export async function unitFigures(q: Queryer, ids: readonly string[]): Promise<UnitFigures[]> {
+export async function unitFigures(q: Queryer, tenantId: string, ids: readonly string[]): Promise<UnitFigures[]> {
   const rows = await q.sql<Row>(
     `select u.workload_id, count(*) as units, percentile_cont(0.5) within group (order by u.ms) as p50,
        percentile_cont(0.95) within group (order by u.ms) as p95,
        (select coalesce(sum(p.dropped_units), 0) from compute.placement p where p.workload_id = u.workload_id) as dropped
-     from compute.unit_observation u where u.workload_id = any($1) group by u.workload_id`,
-    [ids],
+     from compute.unit_observation u where u.workload_id in (select id from compute.workload where tenant_id = $2 and id = any($1)) group by u.workload_id`,
+    [ids, tenantId],
   );
   const found = new Map(rows.map((row) => [row.workload_id, row]));
   return ids.map((id) => {

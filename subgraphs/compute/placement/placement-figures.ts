@@ -24,7 +24,11 @@ interface Row {
 }
 
 /** The figures of each placement, in the order of `ids`; one statement for all. */
-export async function placementFigures(q: Queryer, ids: readonly string[]): Promise<(PlacementFigures | Error)[]> {
+export async function placementFigures(
+  q: Queryer,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<(PlacementFigures | Error)[]> {
   const rows = await q.sql<Row>(
     `select p.id, s.continuity_mode, o.pool_id, o.disk_gb, o.network_gbps, m.checkpoints, m.checkpoint_bytes, r.output_bytes
      from compute.placement p
@@ -37,8 +41,8 @@ export async function placementFigures(q: Queryer, ids: readonly string[]): Prom
      cross join lateral (
        select sum(t.bytes)::bigint as output_bytes from compute.output t where t.workload_id = p.workload_id
          and t.stage_id = p.stage_id and t.generation = p.generation) r
-     where p.id = any($1)`,
-    [ids],
+     where p.tenant_id = $1 and p.id = any($2)`,
+    [tenantId, ids],
   );
   const found = new Map(rows.map((row) => [row.id, row]));
   return ids.map((id) => {

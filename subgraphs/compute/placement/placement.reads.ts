@@ -1,5 +1,5 @@
 import { actorOf, type GraphContext } from "../../../infra/graphql/context.ts";
-import { byWorkload } from "../workload/workload.reads.ts";
+import { hangingOn } from "../workload/workload.reads.ts";
 import { Placement } from "./placement.entity.ts";
 
 /** A placement of the caller's team, batched; null for anything else. */
@@ -14,16 +14,11 @@ export function placementOf(context: GraphContext, id: string): Promise<Placemen
     .load(id);
 }
 
-/** All generations of a workload, by stage id and then generation; one read for all workloads of a request. */
+/** All generations of a workload, by stage id and then generation. */
 export function placementsOf(context: GraphContext, workloadId: string): Promise<Placement[]> {
-  return context
-    .loader<string, Placement[]>("workloadPlacements", async (ids) => {
-      const rows = await context.db.rows(
-        Placement,
-        "where t.workload_id = any($1) order by t.workload_id, t.stage_id, t.generation",
-        [ids],
-      );
-      return byWorkload(ids, rows);
-    })
-    .load(workloadId);
+  return hangingOn(context, workloadId, {
+    name: "workloadPlacements",
+    type: Placement,
+    tail: 'order by t.stage_id collate "C", t.generation',
+  });
 }

@@ -1,5 +1,5 @@
 import { Ctx, FieldResolver, Float, GraphQLISODateTime, Int, Resolver, Root } from "type-graphql";
-import type { GraphContext } from "../../../infra/graphql/context.ts";
+import { actorOf, type GraphContext } from "../../../infra/graphql/context.ts";
 import { Json, SafeInt } from "../../../infra/graphql/scalars.ts";
 import type { ComputeContext } from "../compute-context.ts";
 import { Workload } from "../workload/workload.entity.ts";
@@ -99,7 +99,9 @@ export class PlacementResolver {
 
 function figuresOf(context: ComputeContext, placementId: string): Promise<PlacementFigures> {
   return context
-    .loader<string, PlacementFigures>("placementFigures", (ids) => placementFigures(context.db, ids))
+    .loader<string, PlacementFigures>("placementFigures", (ids) =>
+      placementFigures(context.db, actorOf(context).tenantId, ids),
+    )
     .load(placementId);
 }
 

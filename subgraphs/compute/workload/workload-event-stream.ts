@@ -40,23 +40,26 @@ export async function followEvents(
     wakeups: source.compute.wakeups,
     topic: topics.workload(workloadId),
     after,
-    read: (from) => readEvents(source, workloadId, from),
+    read: (from) => readEvents(source, { tenantId, workloadId, after: from }),
   });
 }
 
-async function readEvents({ db }: Source, workloadId: string, after: number): Promise<Page<WorkloadEventItem, number>> {
+async function readEvents(
+  { db }: Source,
+  { tenantId, workloadId, after }: EventSubscription,
+): Promise<Page<WorkloadEventItem, number>> {
   // The state first: what comes between the two reads is found by the next one, for then the state was not over.
   const [state] = await db.sql<{ event_seq: number; over: boolean }>(
     `select w.event_seq, w.terminal_at is not null and not exists
        (select 1 from compute.placement p where p.workload_id = w.id and p.state <> 'closed') as over
-     from compute.workload w where w.id = $1`,
-    [workloadId],
+     from compute.workload w where w.tenant_id = $1 and w.id = $2`,
+    [tenantId, workloadId],
   );
-  const events = await db.rows(WorkloadEvent, "where t.workload_id = $1 and t.seq > $2 order by t.seq limit $3", [
-    workloadId,
-    after,
-    LIMITS.eventPage,
-  ]);
+  const events = await db.rows(
+    WorkloadEvent,
+    "where t.tenant_id = $1 and t.workload_id = $2 and t.seq > $3 order by t.seq limit $4",
+    [tenantId, workloadId, after, LIMITS.eventPage],
+  );
   const rows = events.map((event): WorkloadEventItem => ({ event, cursor: event.seq, complete: false }));
   const last = rows.at(-1)?.cursor ?? after;
   const done = (state?.over ?? true) && last >= (state?.event_seq ?? 0);

@@ -5,7 +5,7 @@ import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import type { ComputeContext } from "../compute-context.ts";
 import { opening } from "../opening.ts";
 import { Workload } from "./workload.entity.ts";
-import { byWorkload } from "./workload.reads.ts";
+import { hangingOn } from "./workload.reads.ts";
 import { WorkloadEvent } from "./workload-event.entity.ts";
 import { followEvents, WorkloadEventItem } from "./workload-event-stream.ts";
 
@@ -23,17 +23,13 @@ export class WorkloadEventsResolver {
   ): Promise<WorkloadEvent[]> {
     const from = requireCursor(after);
     const count = requireCount(first);
-    return context
-      .loader<string, WorkloadEvent[]>(`workloadEvents:${from}:${count}`, async (ids) => {
-        // Numbers have no gaps, so a window of numbers is a page for each workload.
-        const rows = await context.db.rows(
-          WorkloadEvent,
-          "where t.workload_id = any($1) and t.seq > $2 and t.seq <= $3 order by t.workload_id, t.seq",
-          [ids, from, Math.min(from + count, MAX_CURSOR)],
-        );
-        return byWorkload(ids, rows);
-      })
-      .load(workload.id);
+    // Numbers have no gaps, so a window of numbers is a page for each workload.
+    return hangingOn(context, workload.id, {
+      name: `workloadEvents:${from}:${count}`,
+      type: WorkloadEvent,
+      tail: "and t.seq > $3 and t.seq <= $4 order by t.seq",
+      values: [from, Math.min(from + count, MAX_CURSOR)],
+    });
   }
 
   @Subscription(() => WorkloadEventItem, {

@@ -1,4 +1,4 @@
-import type { Queryer } from "../../../infra/db/database.ts";
+import type { EntityClass, Queryer } from "../../../infra/db/database.ts";
 import { actorOf, type GraphContext } from "../../../infra/graphql/context.ts";
 import { Workload } from "./workload.entity.ts";
 
@@ -19,8 +19,34 @@ export function workloadOf(context: GraphContext, id: string): Promise<Workload 
     .load(id);
 }
 
-/** Rows by the workload that they hang on, in the order in which they were read. */
-export function byWorkload<T extends { workloadId: string }>(ids: readonly string[], rows: readonly T[]): T[][] {
+/** What hangs on a workload: its type, and how the rows of one workload are ordered. */
+interface Hanging<T> {
+  /** Name of the read; reads of the same name are one. */
+  name: string;
+  type: EntityClass<T & object>;
+  /** SQL between the table and the WHERE. */
+  join?: string;
+  /** SQL after the tenant and the workloads; `$3` and following are `values`. */
+  tail: string;
+  values?: readonly unknown[];
+}
+
+/** Rows of the caller's team that hang on a workload; one statement for all workloads of a request. */
+export function hangingOn<T extends { workloadId: string }>(
+  context: GraphContext,
+  workloadId: string,
+  { name, type, join = "", tail, values = [] }: Hanging<T>,
+): Promise<T[]> {
+  const { tenantId } = actorOf(context, "workloads:read");
+  return context
+    .loader<string, T[]>(name, async (ids) => {
+      const where = `where t.tenant_id = $1 and t.workload_id = any($2) ${tail}`;
+      return byWorkload(ids, (await context.db.rows(type, `${join} ${where}`, [tenantId, ids, ...values])) as T[]);
+    })
+    .load(workloadId);
+}
+
+function byWorkload<T extends { workloadId: string }>(ids: readonly string[], rows: readonly T[]): T[][] {
   const groups = new Map<string, T[]>(ids.map((id) => [id, []]));
   for (const row of rows) groups.get(row.workloadId)?.push(row);
   return ids.map((id) => groups.get(id)!);
