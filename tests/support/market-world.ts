@@ -16,6 +16,8 @@ import { computeEntities } from "../../subgraphs/compute/entities.ts";
 import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
 import { syncOffers } from "../../subgraphs/compute/offer/sync-offers.commands.ts";
 import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
+import { Workload } from "../../subgraphs/compute/workload/workload.entity.ts";
+import { WorkloadEvent } from "../../subgraphs/compute/workload/workload-event.entity.ts";
 import type { ComputeWorkerDeps } from "../../workers/compute/compute-workers.ts";
 import { createLauncher } from "../../workers/compute/launch-order.ts";
 import { createPlacer, type Placer, placeStageJob } from "../../workers/compute/place-stage.ts";
@@ -23,6 +25,9 @@ import { releaseAttemptJob } from "../../workers/compute/release-attempt.ts";
 import { settlePlacementJob } from "../../workers/compute/settle-placement.ts";
 import { superviseBootJob } from "../../workers/compute/supervise-boot.ts";
 import { attemptsReconciler } from "../../workers/reconcile/attempts.ts";
+import { offersReconciler } from "../../workers/reconcile/offers.ts";
+import { orphansReconciler } from "../../workers/reconcile/orphans.ts";
+import type { Reconciler } from "../../workers/reconcile/schedule.ts";
 import { waitingStagesReconciler } from "../../workers/reconcile/waiting-stages.ts";
 import { computeSettings, insertAccount, RUNNER_KEY } from "./compute-fixtures.ts";
 import { type TestDatabase, testDatabase } from "./database.ts";
@@ -83,6 +88,7 @@ export interface MarketWorld {
   intake: Intake;
   deps: ComputeWorkerDeps;
   placer: Placer;
+  reconcilers: Reconciler[];
   ports: { driver: Driver };
   close(): Promise<void>;
 }
@@ -115,9 +121,15 @@ export async function marketWorld(options: MarketWorldOptions = {}): Promise<Mar
   const deps = workerDeps({ db, clock, settings, wakeups }, driver);
   await insertAccount(db, clock.now());
   await syncOffers(db, driver.supplier, market.offers(), clock.now());
+  const placer = createPlacer(deps);
   return {
-    ...{ database, db, clock, market, driver, intake, deps },
-    placer: createPlacer(deps),
+    ...{ database, db, clock, market, driver, intake, deps, placer },
+    reconcilers: [
+      offersReconciler(deps, driver),
+      attemptsReconciler(deps, createLauncher(deps)),
+      waitingStagesReconciler(deps, placer),
+      orphansReconciler(deps, driver),
+    ],
     ports: { driver },
     close: async () => {
       for (const { id } of market.live) market.end(id);
@@ -173,11 +185,64 @@ function allJobs({ deps, placer }: MarketWorld): JobImplementation[] {
   ] as JobImplementation[];
 }
 
-/** One round of the reconcilers that follow orders and stages. */
+/** One round of every reconciler, and what follows from it. */
 export async function reconcileOnce(world: MarketWorld): Promise<void> {
   const signal = new AbortController().signal;
-  const launch = createLauncher(world.deps);
-  await attemptsReconciler(world.deps, launch).run(signal, null);
-  await waitingStagesReconciler(world.deps, world.placer).run(signal, null);
+  for (const reconciler of world.reconcilers) await reconciler.run(signal, null);
   await runDueJobs(world);
+}
+
+/** Lets time pass, with everything that a deployment does meanwhile, until `done` or for a simulated hour at most. */
+export async function until(world: MarketWorld, done: () => Promise<boolean> | boolean, stepMs = 500): Promise<void> {
+  for (let passedMs = 0; passedMs < 3_600_000; passedMs += stepMs) {
+    if (await done()) return;
+    await world.clock.advance(stepMs);
+    await reconcileOnce(world);
+    await new Promise((resolve) => setTimeout(resolve, 3)); // the database answers in real time
+  }
+  throw new Error("an hour passed and it did not happen");
+}
+
+/** Reserved capacity of every kind together, orders that cost money at the supplier, and money held: what may leak. */
+export async function inUse({ db, market }: MarketWorld): Promise<Record<string, number>> {
+  const [row] = await db.sql<{ cpu: number; memory: number; gpus: number; slots: number; held: number; own: number }>(
+    `select sum(cpu_millis_used)::int as cpu, sum(memory_mb_used)::int as memory, sum(gpus_used)::int as gpus, sum(slots_used)::int as slots,
+       (select sum(held_micros)::int from compute.account) as held, (select coalesce(sum(held_micros), 0)::int from compute.workload) as own
+     from compute.capacity`,
+  );
+  return { ...row!, orders: market.live.length };
+}
+
+export const NOTHING_IN_USE = { cpu: 0, memory: 0, gpus: 0, slots: 0, held: 0, own: 0, orders: 0 };
+
+export function eventsOf({ db }: MarketWorld, workloadId: string): Promise<WorkloadEvent[]> {
+  return db.rows(WorkloadEvent, "where t.workload_id = $1 order by t.seq", [workloadId]);
+}
+
+/** Payload of the first event of a type; empty when there is none. */
+export async function eventOf(world: MarketWorld, workloadId: string, type: string): Promise<Record<string, unknown>> {
+  return (await eventsOf(world, workloadId)).find((e) => e.type === type)?.payload ?? {};
+}
+
+export async function workloadOf({ db }: MarketWorld, id: string): Promise<Workload> {
+  return (await db.row(Workload, "where t.id = $1", [id]))!;
+}
+
+/** For `until`: the workload's last charge is posted. */
+export function settled(world: MarketWorld, id: string): () => Promise<boolean> {
+  return async () => (await workloadOf(world, id)).settledAt !== null;
+}
+
+/** The driver with some of its calls replaced. */
+export function withCalls(driver: Driver, calls: Partial<Driver>): Driver {
+  return {
+    supplier: driver.supplier,
+    offers: (signal) => driver.offers(signal),
+    launch: (order, signal) => driver.launch(order, signal),
+    observe: (orderId, signal) => driver.observe(orderId, signal),
+    terminate: (orderId, signal) => driver.terminate(orderId, signal),
+    list: (signal) => driver.list(signal),
+    close: () => driver.close(),
+    ...calls,
+  };
 }

@@ -1,10 +1,20 @@
-import { afterEach, expect, test } from "vitest";
-import { Capacity } from "../../subgraphs/compute/offer/offer.entity.ts";
+import { afterEach, describe, expect, test } from "vitest";
 import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
-import { Workload } from "../../subgraphs/compute/workload/workload.entity.ts";
-import { WorkloadEvent } from "../../subgraphs/compute/workload/workload-event.entity.ts";
 import { insertWorkload, TENANT } from "../../tests/support/compute-fixtures.ts";
-import { type MarketWorld, type MarketWorldOptions, marketWorld, runDueJobs } from "../../tests/support/market-world.ts";
+import {
+  CPU_KIND,
+  eventOf,
+  eventsOf,
+  H100_KIND,
+  inUse,
+  type MarketWorld,
+  type MarketWorldOptions,
+  marketWorld,
+  NOTHING_IN_USE,
+  settled,
+  until,
+  workloadOf,
+} from "../../tests/support/market-world.ts";
 
 let world: MarketWorld;
 async function open(options?: MarketWorldOptions): Promise<MarketWorld> {
@@ -13,34 +23,15 @@ async function open(options?: MarketWorldOptions): Promise<MarketWorld> {
 }
 afterEach(() => world.close());
 
-async function eventTypes(workloadId: string): Promise<string[]> {
-  const events = await world.db.rows(WorkloadEvent, "where t.workload_id = $1 order by t.seq", [workloadId]);
-  return events.map((e) => e.type);
-}
-
-async function used(): Promise<Pick<Capacity, "cpuMillisUsed" | "memoryMbUsed" | "gpusUsed" | "slotsUsed">[]> {
-  const capacities = await world.db.rows(Capacity, "order by t.id");
-  return capacities.map(({ cpuMillisUsed, memoryMbUsed, gpusUsed, slotsUsed }) => ({
-    cpuMillisUsed,
-    memoryMbUsed,
-    gpusUsed,
-    slotsUsed,
-  }));
-}
-
-const NOTHING = { cpuMillisUsed: 0, memoryMbUsed: 0, gpusUsed: 0, slotsUsed: 0 };
-
-async function status(workloadId: string): Promise<string> {
-  return (await world.db.row(Workload, "where t.id = $1", [workloadId]))!.status;
-}
+const signal = new AbortController().signal;
+const place = () => world.placer.placeBatch({ signal });
 
 test("a stage is placed, launched, run, released and settled, and each step is an event", async () => {
   await open();
   const { workloadId } = await insertWorkload(world.db, world.clock.now());
-  expect(await world.placer.placeBatch({ signal: new AbortController().signal })).toEqual({ looked: 1, placed: 1 });
-  await expect.poll(() => status(workloadId)).toBe("completed");
-  await runDueJobs(world);
-  expect(await eventTypes(workloadId)).toEqual([
+  expect(await place()).toEqual({ looked: 1, placed: 1 });
+  await until(world, settled(world, workloadId));
+  expect((await eventsOf(world, workloadId)).map((e) => e.type)).toEqual([
     "workload.planning",
     "workload.reserving",
     "workload.provisioning",
@@ -51,10 +42,108 @@ test("a stage is placed, launched, run, released and settled, and each step is a
     "workload.resources_released",
     "workload.settled",
   ]);
-  expect(await used()).toEqual([NOTHING]);
-  expect(world.market.live).toEqual([]);
+  expect((await eventsOf(world, workloadId)).map((e) => e.seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  expect(await inUse(world)).toEqual(NOTHING_IN_USE);
   const [attempt] = await world.db.rows(Attempt, "");
   expect(attempt).toMatchObject({ state: "gone", tenantId: TENANT, supplier: "simulated" });
+});
+
+test("events say what was considered, taken and stood in for, and never who supplies it", async () => {
+  await open({ kinds: [CPU_KIND, { ...H100_KIND, tenantId: "team_other" }] });
+  const { workloadId } = await insertWorkload(world.db, world.clock.now(), { spec: { vcpus: 2 } });
+  await place();
+  expect(await eventOf(world, workloadId, "workload.planning")).toMatchObject({
+    candidates: 1,
+    rejected: {},
+    revision: 2,
+  });
+  expect(await eventOf(world, workloadId, "workload.reserving")).toMatchObject({
+    sku: "sim-cpu",
+    region: "sim-east",
+    price_usd_hour: 0.1,
+    hold_usd: 0.001832,
+  });
+  expect(await eventOf(world, workloadId, "workload.provisioning")).toMatchObject({
+    compute_class: "vm",
+    cpu_fallback: true,
+    simulated: true,
+    attempt: 1,
+    generation: 1,
+    boot_deadline: "2026-03-01T00:01:00.000Z",
+  });
   const [placement] = await world.db.rows(Placement, "");
-  expect(placement).toMatchObject({ cpuFallback: true, computeClass: "vm", sku: "sim-cpu", generation: 1, attempts: 1 });
+  expect(placement).toMatchObject({ cpuFallback: true, computeClass: "vm", vcpus: 2, memoryGb: 0.5, candidates: 1 });
+  expect(JSON.stringify(await eventsOf(world, workloadId))).not.toMatch(/simulated"?[:/](?!true)|supplier/);
+});
+
+describe("a stage that gets nothing says why", () => {
+  const cases: [string, MarketWorldOptions, Parameters<typeof insertWorkload>[2], string?][] = [
+    ["no_matching_offer", {}, { spec: { gpu: "H100" } }],
+    ["region_not_available", {}, { spec: { regions: ["mars"] } }],
+    [
+      "isolated_execution_unavailable",
+      { kinds: [{ ...CPU_KIND, isolated: false }] },
+      { spec: { needsIsolation: true } },
+    ],
+    ["no_capacity", { kinds: [H100_KIND] }, { spec: { gpu: "H100" } }, "update compute.capacity set gpus_used = gpus"],
+    [
+      "offers_quarantined",
+      {},
+      {},
+      "update compute.offer set quarantined_until = '2026-03-01T00:10:00Z', failures_in_row = 1",
+    ],
+    ["supplier_silent", {}, {}, "update compute.supplier set seen_at = '2026-02-28T23:59:00Z'"],
+    ["insufficient_credit", {}, {}, "update compute.account set balance_micros = 1831"],
+    ["monthly_cap", {}, {}, "update compute.account set monthly_cap_micros = 1831"],
+    ["payment_method_required", {}, {}, "update compute.account set payment_method = false"],
+  ];
+  test.each(cases)("%s", async (reason, options, over, sql) => {
+    await open(options);
+    if (sql) await world.db.sql(sql);
+    const { workloadId, stageRunId } = await insertWorkload(world.db, world.clock.now(), over);
+    expect(await place()).toEqual({ looked: 1, placed: 0 });
+    const waiting = await workloadOf(world, workloadId);
+    expect(waiting).toMatchObject({ status: "planning", waitingReason: reason, waitingSince: world.clock.now() });
+    expect(await eventOf(world, workloadId, "workload.waiting")).toMatchObject({
+      reason,
+      since: "2026-03-01T00:00:00.000Z",
+      next_try_at: "2026-03-01T00:00:01.000Z",
+    });
+    expect(await place()).toEqual({ looked: 0, placed: 0 });
+    await world.clock.advance(1_000);
+    await place();
+    expect((await eventsOf(world, workloadId)).filter((e) => e.type === "workload.waiting")).toHaveLength(1);
+    const [stage] = await world.db.sql<{ next: Date }>("select next_try_at as next from compute.stage where id = $1", [
+      stageRunId,
+    ]);
+    expect(stage!.next > world.clock.now()).toBe(true);
+    const { orders, held, own } = await inUse(world);
+    expect({ orders, held, own }).toEqual({ orders: 0, held: 0, own: 0 });
+  });
+});
+
+test("a workload whose own limit pays for no window of any offer ends instead of waiting for ever", async () => {
+  await open();
+  const { workloadId } = await insertWorkload(world.db, world.clock.now(), { maxCostMicros: 1_831n });
+  await place();
+  expect(await workloadOf(world, workloadId)).toMatchObject({ status: "failed", reason: "budget_exhausted" });
+  const { workloadId: enough } = await insertWorkload(world.db, world.clock.now(), { maxCostMicros: 1_832n });
+  await place();
+  expect(await workloadOf(world, enough)).toMatchObject({ status: "provisioning", heldMicros: 1_832n });
+});
+
+test("freed capacity is given to the one that waited longest, before its next try is due", async () => {
+  await open({ kinds: [{ ...H100_KIND, machines: 1 }], scripts: () => ({ steps: [{ waitMs: 10_000 }] }) });
+  const ids: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    ids.push((await insertWorkload(world.db, world.clock.now(), { spec: { gpu: "H100" } })).workloadId);
+    await place();
+    await world.clock.advance(10);
+  }
+  expect((await workloadOf(world, ids[1]!)).waitingReason).toBe("no_capacity");
+  await until(world, settled(world, ids[0]!), 100);
+  await world.db.sql("update compute.stage set next_try_at = '2026-03-02T00:00:00Z' where status = 'placing'");
+  await world.placer.placeBatch({ signal, evenIfUntriedSince: world.clock.now() });
+  expect(await workloadOf(world, ids[1]!)).toMatchObject({ status: "provisioning", waitingReason: null });
+  expect(await workloadOf(world, ids[2]!)).toMatchObject({ status: "planning", waitingReason: "no_capacity" });
 });

@@ -1,0 +1,137 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { Offer } from "../../subgraphs/compute/offer/offer.entity.ts";
+import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
+import { insertWorkload } from "../../tests/support/compute-fixtures.ts";
+import {
+  eventOf,
+  H100_KIND,
+  inUse,
+  type MarketWorld,
+  type MarketWorldOptions,
+  marketWorld,
+  NOTHING_IN_USE,
+  settled,
+  until,
+  withCalls,
+  workerDeps,
+  workloadOf,
+} from "../../tests/support/market-world.ts";
+import { createPlacer } from "./place-stage.ts";
+
+let world: MarketWorld;
+async function open(options?: MarketWorldOptions): Promise<MarketWorld> {
+  world = await marketWorld(options);
+  return world;
+}
+afterEach(() => world.close());
+
+const signal = new AbortController().signal;
+const place = () => world.placer.placeBatch({ signal });
+
+describe("no boot, next offer", () => {
+  const cheap = { ...H100_KIND, sku: "sim-h100-cheap", rateMicrosPerHour: 1_000_000n };
+  const dear = { ...H100_KIND, sku: "sim-h100-dear", rateMicrosPerHour: 3_000_000n };
+  const gpu = { spec: { gpu: "H100" } };
+
+  test("a refused order goes to the next offer in the same generation, and the first is quarantined", async () => {
+    await open({ kinds: [{ ...cheap, taken: 2 }, dear] });
+    const { workloadId } = await insertWorkload(world.db, world.clock.now(), gpu);
+    await place();
+    expect(await eventOf(world, workloadId, "workload.placement_failed")).toMatchObject({
+      sku: "sim-h100-cheap",
+      code: "no_capacity",
+      attempt: 1,
+      quarantined_until: "2026-03-01T00:02:00.000Z",
+    });
+    expect(await inUse(world)).toEqual(NOTHING_IN_USE);
+    await until(world, settled(world, workloadId));
+    expect(await workloadOf(world, workloadId)).toMatchObject({ status: "completed" });
+    const placements = await world.db.rows(Placement, "");
+    expect(placements).toMatchObject([
+      { sku: "sim-h100-dear", attempts: 2, generation: 1, rateMicrosPerHour: 3_000_000n },
+    ]);
+    expect(await inUse(world)).toEqual(NOTHING_IN_USE);
+  });
+
+  test("a machine that is said to run while its runner never connects is given up at the boot deadline", async () => {
+    await open({ kinds: [cheap, dear], misbehaviour: { mute: 1 } });
+    const { workloadId } = await insertWorkload(world.db, world.clock.now(), gpu);
+    await place();
+    const started = world.clock.now().getTime();
+    world.driver.misbehaviour.mute = 0;
+    await until(world, settled(world, workloadId));
+    expect(await eventOf(world, workloadId, "workload.placement_failed")).toMatchObject({
+      code: "boot_timeout",
+      sku: cheap.sku,
+    });
+    const [placement] = await world.db.rows(Placement, "");
+    expect(placement).toMatchObject({ sku: dear.sku, outcome: "completed", attempts: 2 });
+    expect(placement!.runningAt!.getTime() - started).toBeLessThan(65_000);
+    expect(await inUse(world)).toEqual(NOTHING_IN_USE);
+  });
+
+  test("a machine that vanishes while it boots is noticed within a look, not at the deadline", async () => {
+    await open({ kinds: [{ ...cheap, bootMs: 50_000 }, dear] });
+    const { workloadId } = await insertWorkload(world.db, world.clock.now(), gpu);
+    await place();
+    await until(world, () => world.clock.now().getTime() >= Date.parse("2026-03-01T00:00:20Z"));
+    const [order] = world.market.live;
+    world.market.end(order!.id);
+    await until(world, async () => "sku" in (await eventOf(world, workloadId, "workload.placement_failed")));
+    expect(world.clock.now().getTime()).toBeLessThan(Date.parse("2026-03-01T00:00:25Z"));
+    expect(await eventOf(world, workloadId, "workload.placement_failed")).toMatchObject({ code: "supplier_lost_it" });
+    await until(world, settled(world, workloadId));
+    expect(await inUse(world)).toEqual(NOTHING_IN_USE);
+  });
+
+  test("with one offer alone it is tried again after its quarantine, which grows and is forgotten after a success", async () => {
+    await open({ kinds: [{ ...cheap, taken: 2 }] });
+    const { workloadId } = await insertWorkload(world.db, world.clock.now(), gpu);
+    await place();
+    await until(world, async () => (await failures()) === 2);
+    expect(world.clock.now().getTime()).toBeGreaterThanOrEqual(Date.parse("2026-03-01T00:02:00Z"));
+    expect((await workloadOf(world, workloadId)).waitingReason ?? "offers_quarantined").toBe("offers_quarantined");
+    const [offer] = await world.db.rows(Offer, "");
+    expect(offer!.quarantinedUntil!.getTime() - world.clock.now().getTime()).toBeGreaterThan(230_000);
+    world.market.change(cheap.sku, cheap.region, { taken: 0 });
+    await until(world, settled(world, workloadId));
+    expect(await failures()).toBe(0);
+    expect(await workloadOf(world, workloadId)).toMatchObject({ status: "completed" });
+  });
+
+  async function failures(): Promise<number> {
+    return (await world.db.rows(Offer, ""))[0]!.failuresInRow;
+  }
+});
+
+describe("a launch whose answer is lost", () => {
+  test("and that took effect is found by looking, without a second order", async () => {
+    await open({ misbehaviour: { lostReply: 1 } });
+    const { workloadId } = await insertWorkload(world.db, world.clock.now());
+    await place();
+    await until(world, settled(world, workloadId));
+    expect(world.market.orders.size).toBe(1);
+    expect(await workloadOf(world, workloadId)).toMatchObject({ status: "completed" });
+  });
+
+  test("and that never arrived is sent again under the same id", async () => {
+    await open({ misbehaviour: { lostRequest: 1 } });
+    const { workloadId } = await insertWorkload(world.db, world.clock.now());
+    await place();
+    expect(world.market.orders.size).toBe(0);
+    world.driver.misbehaviour.lostRequest = 0;
+    await until(world, settled(world, workloadId));
+    const attempts = await world.db.rows(Attempt, "");
+    expect(attempts.map((a) => a.id)).toEqual([...world.market.orders.keys()]);
+  });
+
+  test("of a process that died before it could launch is launched by another", async () => {
+    await open();
+    const { workloadId } = await insertWorkload(world.db, world.clock.now());
+    const dead = withCalls(world.driver, { launch: () => new Promise(() => {}) });
+    void createPlacer(workerDeps(world.deps, dead)).placeBatch({ signal });
+    await expect.poll(async () => (await world.db.rows(Attempt, "")).length).toBe(1);
+    await until(world, settled(world, workloadId));
+    expect(world.market.orders.size).toBe(1);
+  });
+});

@@ -1,0 +1,120 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
+import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
+import { Stage } from "../../subgraphs/compute/stage/stage.entity.ts";
+import { insertWorkload } from "../../tests/support/compute-fixtures.ts";
+import {
+  eventsOf,
+  inUse,
+  type MarketWorld,
+  type MarketWorldOptions,
+  marketWorld,
+  NOTHING_IN_USE,
+  settled,
+  until,
+  workloadOf,
+} from "../../tests/support/market-world.ts";
+
+let world: MarketWorld;
+afterEach(() => world.close());
+
+const signal = new AbortController().signal;
+
+async function runningWorkload(options: MarketWorldOptions): Promise<string> {
+  world = await marketWorld(options);
+  const { workloadId } = await insertWorkload(world.db, world.clock.now());
+  await world.placer.placeBatch({ signal });
+  await until(world, async () => (await workloadOf(world, workloadId)).status === "running");
+  return workloadId;
+}
+
+const seconds = (from: Date) => (world.clock.now().getTime() - from.getTime()) / 1000;
+
+test("a machine that its supplier proves gone is lost well before the lease ends, and the next generation goes on", async () => {
+  let runs = 0;
+  const scripts = () => ({ steps: [{ waitMs: ++runs === 1 ? 3_000_000 : 10 }] });
+  const workloadId = await runningWorkload({ scripts });
+  const [first] = world.market.live;
+  const goneAt = world.clock.now();
+  world.market.end(first!.id);
+  await until(world, async () => (await world.db.rows(Placement, "where t.outcome = 'lost'")).length === 1);
+  expect(seconds(goneAt)).toBeLessThan(60);
+  await until(world, settled(world, workloadId));
+  const placements = await world.db.rows(Placement, "order by t.generation");
+  expect(placements).toMatchObject([
+    { generation: 1, outcome: "lost", interruptTrigger: "host_lost" },
+    { generation: 2, outcome: "completed" },
+  ]);
+  expect(await inUse(world)).toEqual(NOTHING_IN_USE);
+});
+
+test("a reclaim that was announced is the reason given for the loss", async () => {
+  let runs = 0;
+  const workloadId = await runningWorkload({ scripts: () => ({ steps: [{ waitMs: ++runs === 1 ? 3_000_000 : 10 }] }) });
+  const [first] = world.market.live;
+  void world.market.reclaim(first!.id, 30_000);
+  await until(world, settled(world, workloadId));
+  const [lost] = await world.db.rows(Placement, "order by t.generation");
+  expect(lost).toMatchObject({ outcome: "lost", interruptTrigger: "reclaim" });
+});
+
+test("a run whose last records are still under way when the machine is gone is completed, not lost", async () => {
+  const workloadId = await runningWorkload({ scripts: () => ({ steps: [{ waitMs: 20_000 }, { log: "done\n" }] }) });
+  await world.db.sql("update compute.attempt set next_check_at = $1", [world.clock.now()]);
+  world.driver.observe = async () => ({ state: "gone" });
+  await until(world, settled(world, workloadId));
+  expect(await workloadOf(world, workloadId)).toMatchObject({ status: "completed" });
+  expect((await eventsOf(world, workloadId)).map((e) => e.type)).not.toContain("workload.recovering");
+});
+
+test("a status call that is not answered now and then is no dead machine", async () => {
+  const workloadId = await runningWorkload({ scripts: () => ({ steps: [{ waitMs: 1_800_000 }] }), seed: 7 });
+  world.driver.misbehaviour.timeout = 0.3;
+  await until(world, settled(world, workloadId), 2_000);
+  expect(await workloadOf(world, workloadId)).toMatchObject({ status: "completed" });
+  const [stage] = await world.db.rows(Stage, "");
+  expect(stage).toMatchObject({ recoveries: 0, generation: 1 });
+});
+
+describe("the end of an attempt", () => {
+  test("is asked for again and again, ever more rarely, while the supplier does not answer, and the row says so", async () => {
+    const workloadId = await runningWorkload({ scripts: () => ({ steps: [{ waitMs: 30_000 }] }) });
+    world.driver.terminate = async () => "unknown";
+    const observe = world.driver.observe.bind(world.driver);
+    await until(world, async () => (await workloadOf(world, workloadId)).status === "completed");
+    const endedAt = world.clock.now();
+    await until(world, () => seconds(endedAt) > 600);
+    const [attempt] = await world.db.rows(Attempt, "");
+    expect(attempt).toMatchObject({ state: "ended", supplierSaid: "unknown", releasedAt: null });
+    expect(attempt!.fruitlessChecks).toBeGreaterThan(4);
+    expect(attempt!.fruitlessChecks).toBeLessThan(40);
+    expect((await inUse(world)).slots).toBe(1);
+    world.driver.terminate = async (id) => {
+      world.market.end(id);
+      return "gone";
+    };
+    world.driver.observe = observe;
+    await until(world, settled(world, workloadId));
+    expect(await inUse(world)).toEqual(NOTHING_IN_USE);
+  });
+
+  test("is not believed while the supplier still shows the order", async () => {
+    const workloadId = await runningWorkload({ scripts: () => ({ steps: [{ die: true }] }) });
+    const [order] = world.market.live;
+    const terminate = world.driver.terminate.bind(world.driver);
+    world.driver.terminate = async () => "gone";
+    const [placement] = await world.db.rows(Placement, "");
+    await world.db.sql("update compute.stage set spec = jsonb_set(spec, '{resumeOnInterruption}', 'false')");
+    await world.db.command((tx) =>
+      loseGeneration(tx, { placementId: placement!.id, trigger: "host_lost", now: world.clock.now() }),
+    );
+    const askedAt = world.clock.now();
+    await until(world, () => seconds(askedAt) > 20);
+    expect(await world.db.rows(Attempt, "")).toMatchObject([
+      { id: order!.id, state: "ended", supplierSaid: "said gone, yet it is running" },
+    ]);
+    world.driver.terminate = terminate;
+    await until(world, settled(world, workloadId));
+    expect(await inUse(world)).toEqual(NOTHING_IN_USE);
+  });
+});
