@@ -190,7 +190,7 @@ export const SETTINGS = {
     "NODUS_FIRST_WINDOW_SECONDS",
     String(LIMITS.firstWindowMs / 1000),
     "Run time that must be funded before a placement starts.",
-    wholeNumber(1, 86_400),
+    wholeNumber(10, 86_400),
   ),
   newTeamCreditMicros: given("NODUS_NEW_TEAM_CREDIT_USD", "100", "Credit of a new team, in US dollars.", dollars),
   firstTeamHasPaymentMethod: given(

@@ -23,6 +23,9 @@ export function allowanceOf(placement: Placement, workload: Workload, settings: 
   };
 }
 
+/** A host asks once per beat: money must last for two more beats, or it ends before anybody could add to it. */
+const WINDOW_BEATS = 3;
+
 /**
  * Reserves another window for a running generation once less than half a window is left, as much as limits and credits
  * still allow. Nothing more to reserve is no error: the host stops by itself when the funded time is over. Returns what
@@ -39,8 +42,9 @@ export async function extendFunding(
   const fundedMs = runMsFor(price, placement.heldMicros);
   if (fundedMs === null || !placement.runningAt) return placement.heldMicros;
   const usedMs = Math.max(0, now.getTime() - placement.runningAt.getTime());
-  if (fundedMs - usedMs > settings.firstWindowMs / 2) return placement.heldMicros;
-  const wanted = chargeFor(price, Math.max(0, usedMs - fundedMs) + settings.firstWindowMs).totalMicros + 1n;
+  const windowMs = Math.max(settings.firstWindowMs, WINDOW_BEATS * settings.heartbeatIntervalMs);
+  if (fundedMs - usedMs > windowMs / 2) return placement.heldMicros;
+  const wanted = chargeFor(price, Math.max(0, usedMs - fundedMs) + windowMs).totalMicros + 1n;
   const free = await freeToHold(tx, workload, now);
   const amount = lesserMicros(wanted, free);
   if (amount <= 0n) return placement.heldMicros;
