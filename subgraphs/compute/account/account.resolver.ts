@@ -14,8 +14,10 @@ import {
 import { actorOf, adminOf, type GraphContext } from "../../../infra/graphql/context.ts";
 import { Usd } from "../../../infra/graphql/scalars.ts";
 import { lesserMicros, type Micros } from "../../../infra/kernel/micros.ts";
+import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import type { ComputeContext } from "../compute-context.ts";
 import { monthStart, trialBalance } from "../ledger/ledger.commands.ts";
+import { hasControl } from "../workload/validate/text.ts";
 import { type AccountLimits, grantCredit, setLimits } from "./account.commands.ts";
 import { Account } from "./account.entity.ts";
 
@@ -56,7 +58,12 @@ export class AccountResolver {
     @Ctx() context: ComputeContext,
   ): Promise<AccountPayload> {
     const { tenantId: teamId } = adminOf(context);
-    const note = (input.note ?? "").slice(0, MAX_NOTE_LENGTH);
+    const note = input.note ?? "";
+    if (note.length > MAX_NOTE_LENGTH || hasControl(note) || !note.isWellFormed())
+      throw new Refused(COMMON.invalid_request, {
+        field: "/note",
+        message: `note is one line of at most ${MAX_NOTE_LENGTH} characters.`,
+      });
     return { account: await grantCredit(context.db, { teamId, micros: input.amountUsd, note }, context.clock.now()) };
   }
 

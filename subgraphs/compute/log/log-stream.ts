@@ -4,6 +4,7 @@ import { follow, type Page } from "../../../infra/live/follow.ts";
 import type { ComputeContext } from "../compute-context.ts";
 import { Placement } from "../placement/placement.entity.ts";
 import { topics } from "../topics.ts";
+import { isStageId } from "../workload/validate/names.ts";
 import { isTerminal, type WorkloadState } from "../workload/workload.machine.ts";
 import { findWorkload } from "../workload/workload.reads.ts";
 import { formatLogCursor, parseLogCursor } from "./log-cursor.ts";
@@ -25,6 +26,8 @@ type Source = Pick<ComputeContext, "db" | "compute">;
 
 /** Log bytes after a cursor, then live, an item with the end of every generation, and one that ends the stream. */
 export async function followLog(source: Source, ask: LogSubscription): Promise<AsyncIterable<WorkloadLogItem>> {
+  if (ask.stageId !== null && !isStageId(ask.stageId))
+    throw new Refused(COMMON.invalid_request, { field: "/stageId", message: "This is no stage's id." });
   if (!(await findWorkload(source.db, ask.tenantId, ask.workloadId)))
     throw new Refused(COMMON.not_found, { field: "/workloadId" });
   const reader = new LogReader(source, ask);

@@ -1,5 +1,6 @@
 import type { Database } from "../../../infra/db/database.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
+import { isId } from "../../../infra/kernel/ids.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import { finishWorkload, requestStop } from "../lifecycle/finish.commands.ts";
 import { Workload } from "./workload.entity.ts";
@@ -13,7 +14,7 @@ import { appendEvent } from "./workload.transitions.ts";
 export function cancelWorkload(db: Database, actor: Actor, id: string, now: Date): Promise<Workload> {
   return db.command(async (tx) => {
     const mine = "where t.tenant_id = $1 and t.id = $2";
-    const workload = await tx.row(Workload, `${mine} for update`, [actor.tenantId, id]);
+    const workload = isId("workload", id) && (await tx.row(Workload, `${mine} for update`, [actor.tenantId, id]));
     if (!workload) throw new Refused(COMMON.not_found, { field: "/id" });
     if (isTerminal(workload.status) || workload.cancelRequestedAt) return workload;
     await tx.sql("update compute.workload set cancel_requested_at = $2 where id = $1", [id, now]);

@@ -1,4 +1,3 @@
-import { instance, selectList } from "../../../infra/db/columns.ts";
 import type { Database, Tx } from "../../../infra/db/database.ts";
 import { once, requireKey } from "../../../infra/db/idempotency.ts";
 import { enqueue } from "../../../infra/db/outbox.ts";
@@ -13,8 +12,10 @@ import { chargeFor } from "../ledger/price.ts";
 import { cheapestMatchingOffer } from "../offer/offer-market.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
 import { topics } from "../topics.ts";
+import { insertAccepted } from "./accepted-rows.ts";
 import { checkCapacity, pinReferences } from "./references.ts";
-import { type StageDraft, type ValidWorkload, validateWorkload } from "./validate/validate.ts";
+import { checkStorable } from "./validate/storable.ts";
+import { type ValidWorkload, validateWorkload } from "./validate/validate.ts";
 import { Workload } from "./workload.entity.ts";
 import type { WorkloadPayload } from "./workload.payload.ts";
 
@@ -45,6 +46,7 @@ export async function createWorkload(
 ): Promise<Submitted> {
   const { idempotencyKey: key } = input;
   requireKey(key);
+  checkStorable(input.payload);
   const id = newId("workload", now);
   const { tenantId } = actor;
   try {
@@ -80,9 +82,7 @@ async function accept(tx: Tx, deps: WorkloadDeps, actor: Actor, acceptance: Acce
   await checkCapacity(tx, deps, { tenantId, workload, now });
   const stages = await pinReferences(tx, deps, { tenantId, workload, holderId: id, now });
   const estimateMicros = await estimate(tx, deps, tenantId, stages[0]!.spec, now);
-  const row = await insertWorkload(tx, actor, acceptance);
-  const firstStageRunId = await insertStages(tx, row, stages, now);
-  await insertAcceptedEvent(tx, row, stages[0]!.spec);
+  const { row, firstStageRunId } = await insertAccepted(tx, actor, { ...acceptance, stages });
   await enqueue(tx, placeStage, { stageRunId: firstStageRunId }, now);
   if (row.completeBy) await enqueue(tx, enforceDeadline, { workloadId: id }, now, row.completeBy);
   tx.wake(topics.workload(id));
@@ -105,73 +105,6 @@ async function estimate(tx: Tx, deps: WorkloadDeps, tenantId: string, spec: Stag
     feeBasisPoints: settings.feeBasisPoints,
   };
   return chargeFor(price, settings.firstWindowMs).totalMicros;
-}
-
-async function insertWorkload(tx: Tx, actor: Actor, { id, workload, now }: Acceptance): Promise<Workload> {
-  const { payload, maxCostMicros, completeBy } = workload;
-  const [row] = await tx.sql<Record<string, unknown>>(
-    `insert into compute.workload as t (id, tenant_id, owner_user_id, key_id, name, status, revision, payload,
-       max_cost_micros, complete_by, spend_micros, held_micros, event_seq, log_seq, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, 'accepted', 1, $6, $7, $8, 0, 0, 1, 0, $9, $9) returning ${selectList(Workload)}`,
-    [
-      id,
-      actor.tenantId,
-      actor.memberId,
-      actor.keyId,
-      payload.name ?? "",
-      JSON.stringify(payload),
-      maxCostMicros,
-      completeBy,
-      now,
-    ],
-  );
-  return instance(Workload, row!);
-}
-
-/** Writes all stages; the first one wants capacity at once. Returns its row id. */
-async function insertStages(
-  tx: Tx,
-  workload: Workload,
-  stages: readonly { draft: StageDraft; spec: StageSpec }[],
-  now: Date,
-): Promise<string> {
-  const rows = stages.map(({ draft, spec }, position) => ({
-    id: newId("stageRun", now),
-    stage_id: draft.stageId,
-    position,
-    status: position === 0 ? "placing" : "pending",
-    spec,
-    continuity_mode: spec.continuityMode,
-    total_units: draft.totalUnits,
-  }));
-  await tx.sql(
-    `insert into compute.stage (id, tenant_id, workload_id, stage_id, position, status, spec, continuity_mode, generation,
-       fence, completed_units, total_units, next_try_at, failed_offer_ids, recoveries, created_at)
-     select s.id, $1, $2, s.stage_id, s.position, s.status, s.spec, s.continuity_mode, 0, 0, 0, s.total_units, $4, '{}', 0, $4
-     from jsonb_to_recordset($3::jsonb) as s(id text, stage_id text, position int, status text, spec jsonb,
-       continuity_mode text, total_units int)`,
-    [workload.tenantId, workload.id, JSON.stringify(rows), now],
-  );
-  return rows[0]!.id;
-}
-
-/** The first event has number 1, which the row was written with. */
-async function insertAcceptedEvent(tx: Tx, workload: Workload, spec: StageSpec): Promise<void> {
-  const { outcome } = workload.payload;
-  const payload = {
-    status: workload.status,
-    revision: workload.revision,
-    name: workload.name,
-    max_cost_usd: outcome.max_cost_usd ?? null,
-    complete_by: outcome.complete_by ?? null,
-    owner_user_id: workload.ownerUserId,
-    network: spec.network.mode,
-  };
-  await tx.sql(
-    `insert into compute.workload_event (id, tenant_id, workload_id, seq, type, payload, created_at)
-     values ($1, $2, $3, 1, 'workload.accepted', $4, $5)`,
-    [newId("event", workload.createdAt), workload.tenantId, workload.id, JSON.stringify(payload), workload.createdAt],
-  );
 }
 
 async function requireWorkload(tx: Tx, tenantId: string, id: string): Promise<Workload> {

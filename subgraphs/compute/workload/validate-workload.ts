@@ -2,6 +2,7 @@ import type { Actor } from "../../../infra/kernel/actor.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import { judge, type WorkloadDeps, type WorkloadRequest } from "./create-workload.ts";
 import { checkReferences } from "./references.ts";
+import { checkStorable } from "./validate/storable.ts";
 import type { WorkloadPayload } from "./workload.payload.ts";
 import { WORKLOAD } from "./workload.refusals.ts";
 
@@ -19,6 +20,7 @@ export async function validateOnly(
   request: WorkloadRequest,
   now: Date,
 ): Promise<Judged> {
+  checkStorable(request.payload);
   if (request.payload.outcome?.max_cost_usd === undefined)
     throw new Refused(WORKLOAD.max_cost_required, { field: "/outcome/max_cost_usd" });
   const workload = judge(deps, request, now);

@@ -1,15 +1,18 @@
 import type { EntityClass, Queryer } from "../../../infra/db/database.ts";
 import { actorOf, type GraphContext } from "../../../infra/graphql/context.ts";
+import { isId } from "../../../infra/kernel/ids.ts";
 import { Workload } from "./workload.entity.ts";
 
 /** The workload of an id within the tenant, or null: another team's does not exist. */
 export function findWorkload(q: Queryer, tenantId: string, id: string): Promise<Workload | null> {
+  if (!isId("workload", id)) return Promise.resolve(null); // nor may every text be asked of the database
   return q.row(Workload, "where t.tenant_id = $1 and t.id = $2", [tenantId, id]);
 }
 
 /** As `findWorkload` for the caller, batched within a request. */
 export function workloadOf(context: GraphContext, id: string): Promise<Workload | null> {
   const { tenantId } = actorOf(context, "workloads:read");
+  if (!isId("workload", id)) return Promise.resolve(null);
   return context
     .loader<string, Workload | null>("workload", async (ids) => {
       const rows = await context.db.rows(Workload, "where t.tenant_id = $1 and t.id = any($2)", [tenantId, ids]);
