@@ -2,29 +2,22 @@ import { expect, test } from "vitest";
 import { FakeClock } from "../../infra/kernel/clock.ts";
 import { Sleepers } from "../../infra/live/wakeups.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
+import { passTime } from "../../tests/support/pass-time.ts";
 import { type Reconciler, startReconcilers } from "./schedule.ts";
 
 const logger = createLogger({ level: "silent", role: "test" });
 
-function scheduled(reconcilers: Reconciler[]) {
-  const clock = new FakeClock();
+function scheduled(clock: FakeClock, reconcilers: Reconciler[]) {
   const sleepers = new Sleepers(() => {});
   const wakeups = { on: (topic: string, f: () => void) => sleepers.on(topic, f) };
   const schedule = startReconcilers(reconcilers, { clock, logger, wakeups, random: () => 0.5 });
-  return { clock, sleepers, schedule };
-}
-
-/** Time passes in small steps, and everything that is due has its turn. */
-async function pass(clock: FakeClock, ms: number): Promise<void> {
-  for (let passedMs = 0; passedMs < ms; passedMs += 10) {
-    await clock.advance(10);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+  return { sleepers, schedule };
 }
 
 test("a reconciler runs at once, then in its interval, and one that fails is tried again", async () => {
   const runs: number[] = [];
-  const { clock, schedule } = scheduled([
+  const clock = new FakeClock();
+  const { schedule } = scheduled(clock, [
     {
       name: "failing",
       everyMs: 1_000,
@@ -34,7 +27,7 @@ test("a reconciler runs at once, then in its interval, and one that fails is tri
       },
     },
   ]);
-  await pass(clock, 3_500);
+  await passTime(clock, 3_500);
   const [first] = runs;
   expect(runs.map((ms) => ms - first!)).toEqual([0, 1_100, 2_200, 3_300]);
   await schedule.close();
@@ -43,7 +36,8 @@ test("a reconciler runs at once, then in its interval, and one that fails is tri
 test("a wake-up runs it early, one that comes during a run counts, and no wake-up makes it run without a rest", async () => {
   const woken: boolean[] = [];
   let during = () => {};
-  const { clock, sleepers, schedule } = scheduled([
+  const clock = new FakeClock();
+  const { sleepers, schedule } = scheduled(clock, [
     {
       name: "woken",
       everyMs: 60_000,
@@ -54,15 +48,15 @@ test("a wake-up runs it early, one that comes during a run counts, and no wake-u
       },
     },
   ]);
-  await pass(clock, 150);
+  await passTime(clock, 150);
   during = () => {
     sleepers.wake("t");
     during = () => {};
   };
   sleepers.wake("t");
-  await pass(clock, 50);
+  await passTime(clock, 50);
   expect(woken).toEqual([false, true]);
-  await pass(clock, 500);
+  await passTime(clock, 500);
   expect(woken).toEqual([false, true, true]);
   await schedule.close();
   expect(sleepers.count).toBe(0);

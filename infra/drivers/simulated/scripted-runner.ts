@@ -40,6 +40,12 @@ export class ScriptedRunner {
   #spool: RunnerRecord[] = [];
   #seq = 0;
   #allowance: { given: Allowance; atMs: number } | null = null;
+  /** From when the lease counts: the sending of what intake answered last. */
+  #leaseFromMs = 0;
+  /** When `open` or `resume` was sent. */
+  #sentMs = 0;
+  /** When open beats were sent, by number; the oldest first. */
+  readonly #openBeats = new Map<number, number>();
   #allowanceChanged = () => {};
   #runningSinceMs: number | null = null;
   #logBytes = 0;
@@ -66,7 +72,9 @@ export class ScriptedRunner {
       () => void this.#reconnect(stream),
     );
     this.#stream = stream;
-    const { orderId, token } = this.#options;
+    const { orderId, token, clock } = this.#options;
+    this.#openBeats.clear();
+    this.#sentMs = clock.monotonicMs();
     if (this.#session === null) void stream.receive({ type: "open", orderId, token, protocol: RUNNER_PROTOCOL });
     else void stream.receive({ type: "resume", orderId, session: this.#session, spooledSeq: this.#seq });
   }
@@ -83,19 +91,19 @@ export class ScriptedRunner {
     switch (frame.type) {
       case "opened":
         this.#session = frame.session;
-        this.#allow(frame.allowance);
+        this.#allow(frame.allowance, this.#sentMs);
         void this.#live(frame.spec);
         return;
       case "resumed":
         this.#acknowledge(frame.ackSeq);
-        this.#allow(frame.allowance);
+        this.#allow(frame.allowance, this.#sentMs);
         this.#send(this.#spool);
         return;
       case "ack":
         this.#acknowledge(frame.seq);
         return;
       case "want":
-        this.#allow(frame.allowance);
+        this.#allow(frame.allowance, this.#beatSentMs(frame.beat));
         return;
       case "refused":
         if (frame.code === "retry") void this.#tryAgain();
@@ -114,8 +122,18 @@ export class ScriptedRunner {
     this.#options.onOver();
   }
 
-  #allow(given: Allowance): void {
+  /** When the beat was sent that a `want` answers; null for one that answers none. */
+  #beatSentMs(beat: number | null | undefined): number | null {
+    const number = beat === undefined ? this.#openBeats.keys().next().value : beat;
+    const sentMs = this.#openBeats.get(number ?? -1) ?? null;
+    for (const open of this.#openBeats.keys()) if (open <= (number ?? -1)) this.#openBeats.delete(open);
+    return sentMs;
+  }
+
+  /** `leaseFromMs` is null where only what is wanted changed. */
+  #allow(given: Allowance, leaseFromMs: number | null): void {
     this.#allowance = { given, atMs: this.#options.clock.monotonicMs() };
+    if (leaseFromMs !== null) this.#leaseFromMs = leaseFromMs;
     this.#allowanceChanged();
   }
 
@@ -154,12 +172,14 @@ export class ScriptedRunner {
 
   async #beat(): Promise<void> {
     const { clock, orderId } = this.#options;
-    for (;;) {
+    for (let beat = 1; ; beat++) {
       await clock.sleep(LIMITS.heartbeatIntervalMs, this.#dead.signal);
       if (this.#dead.signal.aborted) return;
-      if (this.#session === null) continue;
+      if (this.#session === null || this.#stream === null) continue;
+      this.#openBeats.set(beat, clock.monotonicMs());
       const usage = { cpuMs: 0, memoryBytes: 0, diskBytes: 0 };
-      void this.#stream?.receive({ type: "beat", orderId, session: this.#session, spooledSeq: this.#seq, usage });
+      const frame = { type: "beat", orderId, session: this.#session, beat, spooledSeq: this.#seq, usage } as const;
+      void this.#stream.receive(frame);
     }
   }
 
@@ -218,7 +238,9 @@ export class ScriptedRunner {
   /** When the guest ends by the host's own clock, and of what. */
   #latestEnd(): { atMs: number; by: KilledBy } {
     const { given, atMs } = this.#allowance!;
-    const ends: { atMs: number; by: KilledBy }[] = [{ atMs: atMs + given.leaseMs - LIMITS.leaseMarginMs, by: "lease" }];
+    const ends: { atMs: number; by: KilledBy }[] = [
+      { atMs: this.#leaseFromMs + given.leaseMs - LIMITS.leaseMarginMs, by: "lease" },
+    ];
     if (given.deadlineMs !== null) ends.push({ atMs: atMs + given.deadlineMs, by: "deadline" });
     if (given.fundedRunMs !== null) ends.push({ atMs: this.#runningSinceMs! + given.fundedRunMs, by: "funding" });
     return ends.reduce((first, e) => (e.atMs < first.atMs ? e : first));
