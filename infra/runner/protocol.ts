@@ -123,7 +123,10 @@ export interface ExitRecord {
 /** A durable, numbered fact about an order. `at` is the host's wall clock, ISO 8601. */
 export type RunnerRecord = { seq: number; at: string } & (
   | { type: "phase"; phase: "staging" | "running"; isolation: IsolationReport; note: string | null }
-  /** Raw bytes after redaction, stdout and stderr merged in order of arrival; offset counts from 0 per generation. */
+  /**
+   * Raw bytes after redaction in base64, at most 64 KiB of them, stdout and stderr merged in order of arrival; offset
+   * counts raw bytes from 0 per generation.
+   */
   | { type: "log"; offset: number; data: string }
   /** The committed-log limit was reached; later bytes are dropped. */
   | { type: "log_truncated"; offset: number }
@@ -131,6 +134,7 @@ export type RunnerRecord = { seq: number; at: string } & (
   | { type: "unit"; id: string; ms: number }
   /** A `nodus.rl_event` line of stdout, unparsed beyond being JSON. */
   | { type: "rl_event"; event: Record<string, unknown> }
+  /** `count` refusals of a host since the last record about it. */
   | { type: "egress_denied"; hostname: string; count: number }
   /** An output whose bytes intake already has. */
   | { type: "output"; name: string; sha256: string; bytes: number; media: string; isTar: boolean }
@@ -149,6 +153,8 @@ export type HostFrame =
       type: "beat";
       orderId: string;
       session: string;
+      /** Number of this beat on this connection, for the `want` that answers it. */
+      beat?: number;
       spooledSeq: number;
       usage: { cpuMs: number; memoryBytes: number; diskBytes: number };
     };
@@ -166,7 +172,11 @@ export type IntakeFrame =
     }
   | { type: "resumed"; orderId: string; ackSeq: number; allowance: Allowance }
   | { type: "ack"; orderId: string; seq: number }
-  | { type: "want"; orderId: string; allowance: Allowance }
+  /**
+   * The answer to a beat, or a change that nobody asked for. Only the answer to a known beat renews the lease: `beat`
+   * repeats its number and is null for a change. Left out, the frame counts as the answer to the oldest open beat.
+   */
+  | { type: "want"; orderId: string; beat?: number | null; allowance: Allowance }
   /** `fenced` and `unknown` mean: kill the guest, drop its spool, say no more. `retry` means: try again shortly. */
   | {
       type: "refused";

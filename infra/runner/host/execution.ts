@@ -1,11 +1,13 @@
 import type { Clock } from "../../kernel/clock.ts";
-import type { Guest, GuestEnd, GuestPlan } from "../guest/guest.ts";
+import type { Guest, GuestPlan, StartFailure } from "../guest/guest.ts";
 import type { ProcessIdentity } from "../isolation/processes.ts";
 import type { Allowance, ExitRecord, IsolationReport, KilledBy, NetworkPolicy, OrderSpec } from "../protocol.ts";
 import { Allowances, type Stop } from "./allowances.ts";
 import type { DiskUse, DiskWatch } from "./disk-watch.ts";
+import { neverRan, ran } from "./exit-record.ts";
 import { type CommandPaths, commandEnvironment } from "./guest-environment.ts";
-import { capture } from "./log/capture.ts";
+import { capture, untilDrained } from "./log/capture.ts";
+import type { Marker } from "./log/marker-lines.ts";
 import { SecretAutomaton } from "./log/redact.ts";
 import { watchMemory } from "./memory-watch.ts";
 import type { OrderFolder } from "./order-folder.ts";
@@ -17,8 +19,6 @@ import type { UidPool } from "./uid-pool.ts";
 const WAITING_UNITS = 10_000;
 /** RL events that one generation may leave, which is what the platform keeps of a workload. */
 const RL_EVENTS = 100_000;
-/** How long a pipe may stay open after the last process; longer means that something outside holds it. */
-const PIPE_GRACE_MS = 2_000;
 
 /** What a host agent gives to each execution. */
 export interface GuestHost {
@@ -141,7 +141,7 @@ export class Execution {
       if (this.#killedBy) return this.#neverRan(null);
       return await this.#runGuest(uid);
     } catch (error) {
-      return this.#neverRan(this.#killedBy ? null : { kind: "staging", message: (error as Error).message });
+      return this.#neverRan({ kind: "staging", message: (error as Error).message });
     } finally {
       if (uid !== null) this.#host.uids?.release(uid);
     }
@@ -162,7 +162,7 @@ export class Execution {
       if (failure) {
         await guest.ended;
         for (const stream of [guest.stdout, guest.stderr]) stream.destroy();
-        return this.#neverRan(this.#killedBy ? null : failure);
+        return this.#neverRan(failure);
       }
       return await this.#watchCommand(guest);
     } finally {
@@ -194,25 +194,11 @@ export class Execution {
     const end = await guest.ended;
     const ranMs = Math.round(this.#host.clock.monotonicMs() - this.#runningSinceMs);
     unwatch();
-    await this.#drained(guest, captured);
-    return this.#ran(end, ranMs);
+    await untilDrained(guest, captured);
+    return ran(end, this.#killedBy, ranMs);
   }
 
-  /** All writers are gone, so both pipes end; a process that escaped an unisolated guest may hold one open. */
-  async #drained(guest: Guest, captured: Promise<void>): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const quiet = () => {
-      timer = setTimeout(() => {
-        for (const stream of [guest.stdout, guest.stderr]) stream.destroy();
-      }, PIPE_GRACE_MS);
-    };
-    for (const stream of [guest.stdout, guest.stderr]) stream.on("data", () => timer?.refresh());
-    quiet();
-    await captured;
-    clearTimeout(timer);
-  }
-
-  #mark(marker: { type: "unit"; id: string; ms: number } | { type: "rl_event"; event: Record<string, unknown> }): void {
+  #mark(marker: Marker): void {
     if (marker.type === "unit" && this.#order.unacknowledged() > WAITING_UNITS) this.#droppedUnits++;
     else if (marker.type === "unit" || this.#rlEvents++ < RL_EVENTS) this.#order.spool.append(marker);
   }
@@ -243,21 +229,7 @@ export class Execution {
     if (inMs > 0) this.#check = setTimeout(() => this.#enforce(), Math.min(inMs + 1, 2_147_483_647));
   }
 
-  #neverRan(startFailure: ExitRecord["startFailure"]): ExitRecord {
-    return { type: "exit", code: null, signal: null, oom: false, killedBy: this.#killedBy, startFailure, ranMs: 0 };
-  }
-
-  #ran(end: GuestEnd, ranMs: number): ExitRecord {
-    if (end.startFailure) return this.#neverRan(end.startFailure);
-    const killedForMemory = this.#killedBy === "memory";
-    const status = killedForMemory ? { code: 137, signal: null } : { code: end.code, signal: end.signal };
-    return {
-      type: "exit",
-      ...status,
-      oom: end.oom || killedForMemory,
-      killedBy: this.#killedBy,
-      startFailure: null,
-      ranMs,
-    };
+  #neverRan(failure: StartFailure | null): ExitRecord {
+    return neverRan(failure, this.#killedBy);
   }
 }

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -78,6 +78,11 @@ export class OrderFolder {
   /** Null when the order never got as far as a session. */
   load(): StoredOrder | null {
     return readJson<StoredOrder>(join(this.root, "order.json"));
+  }
+
+  /** Leaves a mark of life that outlives this process. */
+  touch(now: Date): void {
+    utimesSync(join(this.root, "order.json"), now, now);
   }
 
   /** When the order was last known to be looked after. */

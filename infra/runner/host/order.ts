@@ -1,15 +1,13 @@
-import { utimesSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { killProcess } from "../isolation/processes.ts";
-import type { ExitRecord, IntakeFrame, OrderSpec } from "../protocol.ts";
-import { RUNNER_PROTOCOL } from "../protocol.ts";
+import { type ExitRecord, type IntakeFrame, RUNNER_PROTOCOL } from "../protocol.ts";
 import { Execution, type GuestHost } from "./execution.ts";
+import { lostWithItsHost } from "./exit-record.ts";
 import type { IntakeLink } from "./link.ts";
 import { OrderFolder, type StoredOrder } from "./order-folder.ts";
+import { OrderSession } from "./order-session.ts";
 import { collectOutputs } from "./outputs.ts";
-import { Sender } from "./sender.ts";
-import { Spool, type SpoolState } from "./spool.ts";
+import type { SpoolState } from "./spool.ts";
 
 const RETRY_MS = 500;
 /** How long a host agent that stops waits for the end of a guest; the guest dies with it in any case. */
@@ -30,34 +28,25 @@ export interface OrderHost {
   onClosed(orderId: string): void;
 }
 
-/** What of an order is known once intake has opened it. */
-interface Session {
-  session: string;
-  spec: OrderSpec;
-  spool: Spool;
-  sender: Sender;
-}
-
 /** One order on this machine: its session with intake and the run that the session is about. */
 export class Order {
   readonly id: string;
   readonly #host: OrderHost;
   readonly #folder: OrderFolder;
-  /** Nothing is wanted any more: outputs are not collected. */
-  readonly #terminated = new AbortController();
-  /** Nothing is to be told any more: the session is fenced or unknown. */
-  #discarded = false;
   /** One-time token; null for an order of an earlier life. */
   readonly #token: string | null;
-  #session: Session | null = null;
+  /** Nothing is wanted any more: outputs are not collected. */
+  readonly #terminated = new AbortController();
+  /** Nothing is to be told any more: the session is fenced or unknown, or the spool is broken. */
+  #discarded = false;
+  #session: OrderSession | null = null;
   #execution: Execution | null = null;
   #state: OrderState = "starting";
   #closed = false;
   #opening = false;
+  #askedToOpenAtMs = 0;
   /** Resolves once the run has ended, if there is one. */
   #finished: Promise<void> = Promise.resolve();
-  /** When the frames were sent that intake has yet to answer, oldest first. */
-  #asked: number[] = [];
 
   constructor(host: OrderHost, id: string, token: string | null) {
     this.#host = host;
@@ -71,53 +60,38 @@ export class Order {
     return this.#state;
   }
 
-  /** A fresh connection to intake. */
+  /** A fresh connection to intake, or a fresh attempt on it. */
   connected(): void {
     if (this.#closed) return;
-    this.#asked = [this.#host.guests.clock.monotonicMs()];
-    if (this.#session) {
-      const { session, spool } = this.#session;
-      this.#host.link.say({ type: "resume", orderId: this.id, session, spooledSeq: spool.durable.seq });
-    } else if (this.#token !== null && !this.#opening) {
+    if (this.#session) this.#session.askToResume();
+    else if (this.#token !== null && !this.#opening) {
+      this.#askedToOpenAtMs = this.#host.guests.clock.monotonicMs();
       this.#host.link.say({ type: "open", orderId: this.id, token: this.#token, protocol: RUNNER_PROTOCOL });
     }
   }
 
   disconnected(): void {
-    this.#asked = [];
-    this.#session?.sender.pause();
+    this.#session?.interrupt();
   }
 
   beat(): void {
-    if (!this.#session || !this.#execution || this.#state === "gone") return;
-    const { session, spool } = this.#session;
-    const frame = {
-      type: "beat",
-      orderId: this.id,
-      session,
-      spooledSeq: spool.durable.seq,
-      usage: this.#execution.usage(),
-    } as const;
-    if (this.#host.link.say(frame)) this.#asked.push(this.#host.guests.clock.monotonicMs());
-    this.#touch();
+    if (!this.#execution || this.#state === "gone") return;
+    this.#session?.beat(this.#execution.usage());
+    // How long a guest ran is charged by this mark, should the agent die.
+    this.#folder.touch(this.#host.guests.clock.now());
   }
 
   async frame(frame: IntakeFrame): Promise<void> {
     if (this.#closed) return;
-    switch (frame.type) {
-      case "opened":
-        return this.#opened(frame);
-      case "resumed":
-        this.#execution?.allow(frame.allowance, this.#asked.shift() ?? null);
-        return this.#session?.sender.resume(frame.ackSeq);
-      case "want":
-        return this.#execution?.allow(frame.allowance, this.#asked.shift() ?? null);
-      case "ack":
-        this.#session?.sender.acknowledge(frame.seq);
-        return this.#closeIfDone();
-      case "refused":
-        return this.#refused(frame);
-    }
+    if (frame.type === "opened") return this.#opened(frame);
+    if (frame.type === "refused") return this.#refused(frame);
+    if (!this.#session) return;
+    if (frame.type === "resumed") {
+      const askedAtMs = this.#session.resumed(frame.ackSeq);
+      this.#execution?.allow(frame.allowance, askedAtMs);
+    } else if (frame.type === "want") this.#execution?.allow(frame.allowance, this.#session.answered(frame.beat));
+    else this.#session.acknowledge(frame.seq);
+    this.#closeIfDone();
   }
 
   /** The platform wants it gone. */
@@ -135,31 +109,36 @@ export class Order {
     await Promise.race([this.#finished, sleep(SHUTDOWN_MS, undefined, { ref: false })]);
   }
 
+  /** Takes up an order of an earlier life: its guest is dead or dies now, and what is known of it is told. */
+  async recover(stored: StoredOrder): Promise<void> {
+    this.#state = "ending";
+    const guest = this.#folder.loadGuest();
+    if (guest) killProcess(guest);
+    const { session, state } = await this.#openSession(stored);
+    const exit = state.exit ?? lostWithItsHost(state, this.#folder.touchedAt());
+    if (!state.exit) session.spool.appendAfterLog(exit);
+    if (state.ended) this.#state = "gone";
+    else await this.#finish(session, exit, state.outputs, 0);
+  }
+
   async #opened(frame: Extract<IntakeFrame, { type: "opened" }>): Promise<void> {
     if (this.#session || this.#opening) return; // the answer to an `open` that was said twice
     this.#opening = true;
-    const askedAtMs = this.#asked.shift() ?? this.#host.guests.clock.monotonicMs();
     this.#folder.create();
     const stored: StoredOrder = { orderId: this.id, session: frame.session, spec: frame.spec };
     await this.#folder.store(stored);
-    const { session } = await this.#openSpool(stored);
-    await session.sender.resume(0);
+    const { session } = await this.#openSession(stored);
+    if (this.#host.link.connected) session.resumed(0);
+    const { spec, secrets, redact } = frame;
     const execution = new Execution(
       this.#host.guests,
       {
-        ...{
-          spec: frame.spec,
-          secrets: frame.secrets,
-          redact: frame.redact,
-          folder: this.#folder,
-          spool: session.spool,
-        },
-        source: { intakeUrl: () => this.#host.intakeUrl(), session: frame.session },
+        ...{ spec, secrets, redact, folder: this.#folder, spool: session.spool, source: this.#objects(session) },
         announce: (init) => this.#folder.storeGuest(init),
-        unacknowledged: () => session.sender.unacknowledged,
+        unacknowledged: () => session.unacknowledged,
       },
       frame.allowance,
-      askedAtMs,
+      this.#askedToOpenAtMs,
     );
     this.#execution = execution;
     if (this.#terminated.signal.aborted) execution.stop({ killedBy: "cancel", graceful: false });
@@ -167,66 +146,44 @@ export class Order {
     return this.#finished;
   }
 
-  async #runToEnd(session: Session, execution: Execution): Promise<void> {
+  async #runToEnd(session: OrderSession, execution: Execution): Promise<void> {
     const exit = await execution.run();
     this.#state = "ending";
     session.spool.appendAfterLog(exit);
     await this.#finish(session, exit, new Set(), execution.droppedUnits);
   }
 
-  /** Takes up an order of an earlier life: its guest is dead or dies now, and what is known of it is told. */
-  async recover(stored: StoredOrder): Promise<void> {
-    this.#state = "ending";
-    const guest = this.#folder.loadGuest();
-    if (guest) killProcess(guest);
-    const { session, state } = await this.#openSpool(stored);
-    let exit = state.exit;
-    if (!exit) {
-      const startFailure = null;
-      exit = {
-        type: "exit",
-        code: null,
-        signal: null,
-        oom: false,
-        killedBy: "host_shutdown",
-        startFailure,
-        ranMs: this.#lastSeenMs(state),
-      };
-      session.spool.appendAfterLog(exit);
-    }
-    if (state.ended) this.#state = "gone";
-    else await this.#finish(session, exit, state.outputs, 0);
+  async #openSession(stored: StoredOrder): Promise<{ session: OrderSession; state: SpoolState }> {
+    const { clock } = this.#host.guests;
+    const opened = await OrderSession.open(stored, this.#folder, {
+      now: () => clock.now(),
+      monotonicMs: () => clock.monotonicMs(),
+      say: (frame) => this.#host.link.say(frame),
+      sendText: (frame) => this.#host.link.sendText(frame),
+      failed: (error) => this.#broken(error),
+    });
+    this.#session = opened.session;
+    return opened;
   }
 
-  async #openSpool(stored: StoredOrder): Promise<{ session: Session; state: SpoolState }> {
-    const { spool, state } = await Spool.open(this.#folder.spool, {
-      committedLogBytes: stored.spec.limits.logCommittedBytes,
-      now: () => this.#host.guests.clock.now(),
-      onDurable: () => this.#session?.sender.pump(),
-    });
-    const sender = new Sender(spool, this.id, stored.session, {
-      send: (frame) => this.#host.link.sendText(frame),
-      failed: (error) => this.#host.report(`${this.id}: ${error.message}`),
-    });
-    this.#session = { session: stored.session, spec: stored.spec, spool, sender };
-    return { session: this.#session, state };
+  #objects(session: OrderSession) {
+    return { intakeUrl: () => this.#host.intakeUrl(), session: session.token };
   }
 
-  async #finish(session: Session, exit: ExitRecord, done: ReadonlySet<string>, droppedUnits: number): Promise<void> {
+  async #finish(
+    session: OrderSession,
+    exit: ExitRecord,
+    done: ReadonlySet<string>,
+    droppedUnits: number,
+  ): Promise<void> {
+    const { spool, spec } = session;
     if (exit.killedBy === null && exit.startFailure === null) {
-      const source = { intakeUrl: () => this.#host.intakeUrl(), session: session.session };
-      await collectOutputs(
-        session.spec,
-        this.#folder.workspace,
-        source,
-        done,
-        (fact) => session.spool.append(fact),
-        this.#terminated.signal,
-      );
+      const record = (fact: Parameters<typeof spool.append>[0]) => spool.append(fact);
+      await collectOutputs(spec, this.#folder.workspace, this.#objects(session), done, record, this.#terminated.signal);
     }
     await this.#folder.removeGuestFiles();
-    session.spool.appendEnd(droppedUnits);
-    await session.spool.flushed();
+    spool.appendEnd(droppedUnits);
+    await spool.flushed().catch(() => {}); // `#broken` has dealt with it
     this.#state = "gone";
     this.#host.onGone(this.id);
     this.#closeIfDone();
@@ -234,16 +191,23 @@ export class Order {
 
   async #refused(frame: Extract<IntakeFrame, { type: "refused" }>): Promise<void> {
     this.#host.report(`${this.id}: intake refused with ${frame.code}: ${frame.message}`);
-    if (frame.code !== "retry") return this.#discard();
-    this.#session?.sender.pause();
+    if (frame.code !== "retry" && frame.code !== "bad_frame") return this.#discard();
+    // What was refused is in the spool: taking the session up anew brings both sides to the same record.
+    this.#session?.interrupt();
     setTimeout(() => this.#host.link.connected && this.connected(), RETRY_MS);
+  }
+
+  /** Without a spool nothing can be proven, so the guest must not go on; the platform learns of it by the lease. */
+  #broken(error: Error): void {
+    this.#host.report(`${this.id}: its records can't be kept: ${error.message}`);
+    void this.#discard();
   }
 
   /** Intake wants to hear no more of it: the guest dies and its records are dropped. */
   async #discard(): Promise<void> {
     this.#discarded = true;
     this.#terminated.abort();
-    this.#session?.sender.pause();
+    this.#session?.interrupt();
     this.#execution?.stop({ killedBy: "lease", graceful: false });
     if (this.#session || this.#opening) return this.#closeIfDone(); // else `#finish` does, once the guest is gone
     this.#state = "gone";
@@ -252,7 +216,7 @@ export class Order {
   }
 
   #closeIfDone(): void {
-    if (this.#state === "gone" && (this.#discarded || this.#session?.sender.unacknowledged === 0)) void this.#close();
+    if (this.#state === "gone" && (this.#discarded || this.#session?.unacknowledged === 0)) void this.#close();
   }
 
   async #close(): Promise<void> {
@@ -261,17 +225,5 @@ export class Order {
     await this.#session?.spool.close();
     await this.#folder.remove();
     this.#host.onClosed(this.id);
-  }
-
-  /** Leaves a mark of life that outlives this process: how long a guest ran is charged by it. */
-  #touch(): void {
-    const now = this.#host.guests.clock.now();
-    utimesSync(join(this.#folder.root, "order.json"), now, now);
-  }
-
-  #lastSeenMs(state: SpoolState): number {
-    if (!state.runningAt) return 0;
-    const seenAt = Math.max(this.#folder.touchedAt().getTime(), state.lastAt?.getTime() ?? 0);
-    return Math.max(0, Math.round(seenAt - state.runningAt.getTime()));
   }
 }

@@ -5,6 +5,7 @@ import { Readable, Transform } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LIMITS } from "../../kernel/limits.ts";
 import type { OrderSpec } from "../protocol.ts";
+import { REASON_LENGTH } from "./exit-record.ts";
 import { mediaTypeOf } from "./media-type.ts";
 import { filesBelow, openRegularFile, REBUILDABLE, RUNNER_PRIVATE, tarOf } from "./output-tar.ts";
 import { safePath } from "./safe-tar.ts";
@@ -59,7 +60,7 @@ export async function collectOutputs(
       record({ type: "output", name, ...stored, media: output.media, isTar: output.isTar });
     } catch (error) {
       if (signal.aborted) return;
-      record({ type: "output_failed", name, reason: (error as Error).message });
+      record({ type: "output_failed", name, reason: (error as Error).message.slice(0, REASON_LENGTH) });
     }
   }
 }

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,13 +12,19 @@ import { Spool } from "./spool.ts";
 
 describe("a spool and its sender", () => {
   let folder: string;
+  const failures: Error[] = [];
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "spool-"));
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
   const path = () => join(folder, "spool.ndjson");
   const open = (onDurable: () => void = () => {}, committedLogBytes = 1e9) =>
-    Spool.open(path(), { committedLogBytes, now: () => new Date("2026-01-01T00:00:00Z"), onDurable });
+    Spool.open(path(), {
+      committedLogBytes,
+      now: () => new Date("2026-01-01T00:00:00Z"),
+      onFailure: (error: Error) => failures.push(error),
+      onDurable,
+    });
   const onDisk = () =>
     readFileSync(path(), "utf8")
       .split("\n")
@@ -84,6 +91,26 @@ describe("a spool and its sender", () => {
     expect(state.seq).toBe(1);
     await again.close();
     expect(onDisk()).toHaveLength(1);
+  });
+
+  it.runIf(process.getuid?.() === 0)("tells that the disk is full, once, and keeps nothing half", async () => {
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]);
+    try {
+      const { spool } = await open();
+      spool.append({ type: "unit", id: "kept", ms: 1 });
+      await spool.flushed();
+      spool.appendLog(Buffer.alloc(100_000));
+      await expect(spool.flushed()).rejects.toThrow("ENOSPC");
+      spool.append({ type: "unit", id: "after", ms: 1 });
+      expect(failures.splice(0).map((error) => (error as NodeJS.ErrnoException).code)).toEqual(["ENOSPC"]);
+      expect(spool.durable.seq).toBe(1);
+      await spool.close();
+      const again = await open();
+      expect(again.state.seq).toBe(1);
+      await again.spool.close();
+    } finally {
+      execFileSync("umount", [folder]);
+    }
   });
 
   it("sends every record once and in order, over breaks and lost acknowledgements", async () => {

@@ -37,6 +37,8 @@ export interface SpoolOptions {
   now: () => Date;
   /** Told after each write to disk. */
   onDurable: (durable: Durable) => void;
+  /** The disk refuses: nothing more will be kept. Told once. */
+  onFailure: (error: Error) => void;
 }
 
 /**
@@ -92,7 +94,7 @@ export class Spool {
 
   /** Redacted output. Bytes past the committed limit are dropped, once with a record that says so. */
   appendLog(bytes: Buffer): void {
-    if (this.#logTruncated || bytes.length === 0) return;
+    if (this.#logTruncated || this.#failure || bytes.length === 0) return;
     const room = this.#options.committedLogBytes - this.#logBytes - this.#logPendingBytes;
     const kept = bytes.length > room ? bytes.subarray(0, room) : bytes;
     if (kept.length > 0) {
@@ -109,6 +111,7 @@ export class Spool {
 
   /** A fact beside the log; order against log bytes is not kept. */
   append(record: Unnumbered): void {
+    if (this.#failure) return;
     this.#seq++;
     this.#lines.push(JSON.stringify({ seq: this.#seq, at: this.#options.now().toISOString(), ...record }));
     this.#write();
@@ -173,6 +176,9 @@ export class Spool {
     this.#writing = this.#writeAll()
       .catch((error: Error) => {
         this.#failure = error;
+        this.#lines = [];
+        this.#log = [];
+        this.#options.onFailure(error);
       })
       .finally(() => {
         this.#writing = null;

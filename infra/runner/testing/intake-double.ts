@@ -106,7 +106,7 @@ export class IntakeDouble {
   want(order: DoubleOrder, change: Partial<Allowance>): void {
     order.allowance = { ...order.allowance, ...change };
     if (order.socket)
-      this.#say(order.socket, { type: "want", orderId: order.spec.orderId, allowance: order.allowance });
+      this.#say(order.socket, { type: "want", orderId: order.spec.orderId, beat: null, allowance: order.allowance });
   }
 
   #frame(socket: WebSocket, frame: HostFrame): void {
@@ -133,7 +133,7 @@ export class IntakeDouble {
     if (frame.type === "beat") {
       order.beats++;
       order.usage = frame.usage;
-      return this.silent ? null : { type: "want", orderId, allowance };
+      return this.silent ? null : { type: "want", orderId, beat: frame.beat, allowance };
     }
     return this.silent ? null : this.#records(order, frame.records);
   }

@@ -4,6 +4,8 @@ import { Redactor, type SecretAutomaton } from "./redact.ts";
 
 /** After this long without output, text that is most likely no secret is let go. */
 const IDLE_MS = 100;
+/** How long a pipe may stay open and silent after the last process of its guest. */
+const SILENCE_MS = 2_000;
 /** Log bytes that may wait for the disk before the guest's pipes are left full. */
 const PENDING_BYTES = 4 * 1024 * 1024;
 
@@ -32,6 +34,23 @@ export async function capture(
   ]);
 }
 
+/**
+ * Waits for the end of a capture whose guest is gone. All writers are dead, so both pipes end by themselves; only a
+ * process that escaped an unisolated guest may hold one open, and is not waited for once it is silent.
+ */
+export async function untilDrained(
+  streams: { stdout: Readable; stderr: Readable },
+  captured: Promise<void>,
+): Promise<void> {
+  const both = [streams.stdout, streams.stderr];
+  const timer = setTimeout(() => {
+    for (const stream of both) stream.destroy();
+  }, SILENCE_MS);
+  for (const stream of both) stream.on("data", () => timer.refresh());
+  await captured;
+  clearTimeout(timer);
+}
+
 function captureStream(
   stream: Readable,
   redactor: Redactor,
@@ -45,7 +64,10 @@ function captureStream(
     sink.log(bytes);
   };
   return new Promise((resolve) => {
+    let over = false;
     const finish = () => {
+      if (over) return;
+      over = true;
       clearTimeout(idle);
       pass(redactor.end());
       resolve();
@@ -58,8 +80,7 @@ function captureStream(
       stream.pause();
       void sink.relieved().then(() => stream.resume());
     });
-    stream.once("end", finish);
-    // A pipe of our own fails only when it is destroyed, which is after the guest's end.
-    stream.once("error", finish);
+    // `close` alone comes when the pipe is destroyed.
+    stream.once("end", finish).once("error", finish).once("close", finish);
   });
 }
