@@ -1,3 +1,4 @@
+import { mkdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { type DocumentNode, parse } from "graphql";
@@ -21,6 +22,7 @@ const LOG = parse(`query logForDownload($id: ID!, $stage: String, $generation: I
 
 /** Raw streams of the REST face: the graph says who may read what, the object store has the bytes. */
 export function bytesPorts(parts: Parts, gateway: Gateway): BytesPorts {
+  const scratchDir = emptyFolder(path.join(parts.settings.dataDir, "scratch"));
   return {
     uploadAsset: async ({ actor, name, content }) => {
       if (!actor.scopes.includes("data:write"))
@@ -31,16 +33,24 @@ export function bytesPorts(parts: Parts, gateway: Gateway): BytesPorts {
           clock: parts.clock,
           objects: parts.objects.assets,
           limits: ASSET_LIMITS,
-          scratchDir: path.join(parts.settings.dataDir, "scratch"),
+          scratchDir,
         },
         actor,
-        { name, stream: content },
+        // Kept open on an early refusal: the answer has to get out before the socket closes.
+        { name, stream: content.iterator({ destroyOnReturn: false }) },
       );
       return asset.id;
     },
     openOutput: (request) => openOutput(parts.objects.results, gateway, request),
     openLog: (request) => openLog(parts, gateway, request),
   };
+}
+
+/** Uploads on their way; whatever a crash left there is of no use. */
+function emptyFolder(folder: string): string {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
 }
 
 async function openOutput(
@@ -56,9 +66,14 @@ async function openOutput(
     variables,
   );
   const { name, sha256, bytes } = workload.output;
+  if (!(await results.has(sha256))) throw new Refused(WORKLOAD.output_gone, { field: "/name" });
+  return { sha256, byteCount: bytes, fileName: name, open: () => streamOf(results, sha256) };
+}
+
+async function streamOf(results: ObjectStore, sha256: string): Promise<Readable> {
   const opened = await results.open(sha256);
   if (!opened) throw new Refused(WORKLOAD.output_gone, { field: "/name" });
-  return { sha256, byteCount: bytes, fileName: name, open: () => opened.stream };
+  return opened.stream;
 }
 
 interface LogFacts {

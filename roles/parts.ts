@@ -1,8 +1,7 @@
 import path from "node:path";
 import { Database } from "../infra/db/database.ts";
-import { startEmbeddedPostgres } from "../infra/db/embedded/embedded-postgres.ts";
 import { migrate } from "../infra/db/migrate.ts";
-import { lockPlatform, type Membership } from "../infra/db/single-platform.ts";
+import type { Membership } from "../infra/db/single-platform.ts";
 import { type Clock, systemClock } from "../infra/kernel/clock.ts";
 import { openWakeups } from "../infra/live/open-wakeups.ts";
 import type { Wakeups } from "../infra/live/wakeups.ts";
@@ -14,6 +13,7 @@ import type { Logger } from "../infra/telemetry/logger.ts";
 import { Metrics } from "../infra/telemetry/metrics.ts";
 import { SecretBox } from "../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../subgraphs/data/secret/secret-pins.ts";
+import { claimDatabase } from "./database-url.ts";
 import { allEntities } from "./entities.ts";
 import { type DeploymentKeys, deploymentKeys } from "./keys.ts";
 
@@ -46,17 +46,7 @@ export async function openParts(
   drain: Drain,
 ): Promise<Parts> {
   const keys = deploymentKeys(settings.masterKey, settings.dataDir);
-  const databaseUrl = settings.databaseUrl ?? (await embeddedDatabase(settings, logger, drain));
-  const lock = await lockPlatform({
-    url: databaseUrl,
-    membership,
-    logger,
-    onLost: (error) => {
-      logger.fatal({ err: error }, "another platform took the database");
-      void drain.close().then(() => process.exit(1));
-    },
-  });
-  drain.onClose("platform lock", () => lock.release());
+  const databaseUrl = await claimDatabase(settings, membership, logger, drain);
   const applied = await migrate(databaseUrl);
   if (applied.length > 0) logger.info({ applied }, "the database was migrated");
   const db = await Database.open({ url: databaseUrl, entities: allEntities, poolSize: settings.databasePoolSize });
@@ -82,12 +72,6 @@ export async function openParts(
     secretBox,
     secretPins: new SecretPins(secretBox),
   };
-}
-
-async function embeddedDatabase(settings: Settings, logger: Logger, drain: Drain): Promise<string> {
-  const postgres = await startEmbeddedPostgres({ dataDir: settings.dataDir, logger });
-  drain.onClose("PostgreSQL", () => postgres.stop(), 30_000);
-  return postgres.url;
 }
 
 function objectStore(settings: Settings, kind: string): Promise<ObjectStore> {

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
 import { inProcess } from "../gateway/executors/in-process.ts";
 import { createGateway, type Gateway } from "../gateway/gateway.ts";
@@ -10,6 +11,7 @@ import { registerIntake } from "../intake/server.ts";
 import { createIntake } from "../intake/session-hub.ts";
 import { readContract } from "../rest-compat/contract.ts";
 import { readDocuments } from "../rest-compat/documents.ts";
+import { helpUrl, serveErrorHelp } from "../rest-compat/help.ts";
 import { restCompat } from "../rest-compat/run.ts";
 import { REST_SERVER_OPTIONS } from "../rest-compat/server-options.ts";
 import { EXTENSIONS } from "../rest-compat/table/extensions.ts";
@@ -18,8 +20,9 @@ import { KEYS_TOPIC } from "../subgraphs/compute/api-key/api-key.commands.ts";
 import { resolveApiKey } from "../subgraphs/compute/api-key/resolve-api-key.ts";
 import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
 import { bytesPorts } from "./bytes.ts";
-import { buildSubgraph, composeSupergraph, contextFor, SUBGRAPH_NAMES } from "./graph.ts";
+import { buildSubgraph, contextFor, SUBGRAPH_NAMES } from "./graph.ts";
 import type { Parts } from "./parts.ts";
+import { allRefusals } from "./refusals.ts";
 
 /** Builds the HTTP face: the graph, REST and intake on one server, which does not listen yet. */
 export async function createFace(
@@ -31,7 +34,7 @@ export async function createFace(
   const subgraphs = SUBGRAPH_NAMES.map(buildSubgraph);
   const context = contextFor(parts, compute);
   const gateway = await createGateway({
-    supergraphSdl: composeSupergraph(subgraphs),
+    supergraphSdl: readFileSync(projectFile("schema", "supergraph.graphql"), "utf8"),
     executors: subgraphs.map(({ name, schema }) => inProcess(name, schema, context)),
     resolveActor: (key) => resolveApiKey(db, key, clock.now()),
     log: logger,
@@ -85,13 +88,16 @@ async function serveRest(
   gateway: Gateway,
   compute: ComputeServices,
 ): Promise<void> {
+  const documents = readDocuments(projectFile("schema", "operations"));
+  await Promise.all([...documents.values()].map((document) => gateway.prepare(document)));
+  await serveErrorHelp(app, allRefusals());
   await app.register(restCompat, {
     contract: readContract(projectFile("schema", "contract", "openapi.json")),
-    documents: readDocuments(projectFile("schema", "operations")),
+    documents,
     schema: gateway.schema,
     table: TABLE,
     extensions: EXTENSIONS,
-    helpUrl: (code: string) => `${compute.settings.publicUrl}/help#${code}`,
+    helpUrl: (code: string) => helpUrl(compute.settings.publicUrl)(code),
     ports: {
       authenticate: async (authorization) => {
         const key = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];

@@ -15,7 +15,7 @@ export function decodeCursor(list: string, cursor: string, length: number): (str
     Array.isArray(values) &&
     values.length === length + 1 &&
     values[0] === list &&
-    values.every((v) => typeof v === "string" || typeof v === "number");
+    values.every((v) => (typeof v === "string" && !v.includes("\0")) || typeof v === "number");
   if (!fits) throw new Refused(COMMON.invalid_cursor, { field: "/after" });
   return values.slice(1) as (string | number)[];
 }
