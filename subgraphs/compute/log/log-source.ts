@@ -36,16 +36,24 @@ export interface LogRead {
 const PAGE_BYTES = 1024 * 1024;
 const PAGE_CHUNKS = 512;
 
+export interface LogPage {
+  /** They follow each other without gap; none means that nothing is there yet. */
+  pieces: LogPiece[];
+  /** For the next read. */
+  afterSeq: number;
+  /** The page is full: there is more at once. */
+  more: boolean;
+}
+
 /**
- * The next bytes of a generation's log, from the chunks as long as they are kept, then from the committed object. Pieces
- * follow each other without gap; none means that nothing is there yet.
+ * The next bytes of a generation's log, from the chunks as long as they are kept, then from the committed object.
  */
 export async function readLog(
   q: Queryer,
   objects: ComputeServices["objects"],
   placement: LoggedPlacement,
   read: LogRead,
-): Promise<{ pieces: LogPiece[]; afterSeq: number }> {
+): Promise<LogPage> {
   const rows = await q.sql<{ seq: number; byte_offset: bigint; bytes: Buffer }>(
     `select seq, byte_offset, bytes from (
        select c.*, sum(octet_length(bytes)) over (order by seq) - octet_length(bytes) as bytes_before from (
@@ -61,10 +69,17 @@ export async function readLog(
   if (first && first.offset <= read.from) {
     const known = read.from - first.offset;
     pieces[0] = { offset: read.from, bytes: first.bytes.subarray(known) };
-    return { pieces, afterSeq: rows.at(-1)!.seq };
+    const more = rows.length === PAGE_CHUNKS || size(pieces) >= PAGE_BYTES - known;
+    return { pieces, afterSeq: rows.at(-1)!.seq, more };
   }
-  if (read.from >= placement.logBytes || !placement.logCommittedAt) return { pieces: [], afterSeq: read.afterSeq };
-  return { pieces: await readObject(objects, placement, read.from), afterSeq: read.afterSeq };
+  const { afterSeq } = read;
+  if (read.from >= placement.logBytes || !placement.logCommittedAt) return { pieces: [], afterSeq, more: false };
+  const rest = await readObject(objects, placement, read.from);
+  return { pieces: rest, afterSeq, more: read.from + size(rest) < placement.logBytes };
+}
+
+function size(pieces: readonly LogPiece[]): number {
+  return pieces.reduce((sum, piece) => sum + piece.bytes.length, 0);
 }
 
 async function readObject(

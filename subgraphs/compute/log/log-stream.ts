@@ -86,10 +86,10 @@ class LogReader {
     const at = this.#at;
     if (!at) return this.#page(turn, over ? [nothing()] : [], over, false);
     at.placement = generations.find((p) => p.id === at.placement.id) ?? at.placement;
-    const { pieces, afterSeq } = await this.#read(at.placement, { from: at.bytes, afterSeq: at.afterSeq });
+    const { pieces, afterSeq, more } = await this.#read(at.placement, { from: at.bytes, afterSeq: at.afterSeq });
     at.afterSeq = afterSeq;
     const items = inItems(pieces).map((bytes) => this.#item(at, bytes));
-    if (items.length > 0 || !isWhole(at)) return this.#page(turn, items, false, items.length > 0);
+    if (items.length > 0 || !isWhole(at)) return this.#page(turn, items, false, more || isWhole(at));
     return this.#finish(turn, at, generations, over);
   }
 
