@@ -1,7 +1,9 @@
 /** Host names of one guest that are counted one by one; further ones are counted together. */
 const NAMES = 200;
 const OTHERS = "(other)";
-const REPORT_MS = 2_000;
+/** Pause between reports; it doubles with each, so that a guest that tries for days leaves few records. */
+const FIRST_PAUSE_MS = 2_000;
+const LAST_PAUSE_MS = 5 * 60_000;
 
 /** Counts refused connections by host and reports the new ones now and then: a guest in a loop must not flood its record. */
 export class Denials {
@@ -9,6 +11,7 @@ export class Denials {
   readonly #seen = new Set<string>();
   readonly #fresh = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
+  #pauseMs = FIRST_PAUSE_MS;
 
   /** @param report told a host and how many refusals came since it was last told of */
   constructor(report: (hostname: string, count: number) => void) {
@@ -22,7 +25,13 @@ export class Denials {
     this.#seen.add(name);
     this.#fresh.set(name, (this.#fresh.get(name) ?? 0) + 1);
     if (first) this.flush();
-    else this.#timer ??= setTimeout(() => this.flush(), REPORT_MS);
+    else this.#timer ??= setTimeout(() => this.flush(), this.#nextPauseMs());
+  }
+
+  #nextPauseMs(): number {
+    const pauseMs = this.#pauseMs;
+    this.#pauseMs = Math.min(LAST_PAUSE_MS, pauseMs * 2);
+    return pauseMs;
   }
 
   flush(): void {

@@ -6,12 +6,15 @@ import type { Duplex } from "node:stream";
 import { EGRESS_SOCKET } from "../guest/messages.ts";
 import { SocketFolder } from "../isolation/socket-folder.ts";
 import type { NetworkPolicy } from "../protocol.ts";
+import { Turnstile } from "../turnstile.ts";
 import { Denials } from "./denials.ts";
 import { EgressPolicy, normalHost, type Resolve } from "./policy.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Connections of one guest at a time. */
 const CONNECTIONS = 256;
+/** Name look-ups of one guest at a time; they share a thread pool with the host agent's files. */
+const LOOKUPS = 4;
 /** Hop-by-hop headers; they end at the proxy. */
 const NOT_FORWARDED = [
   "connection",
@@ -60,7 +63,9 @@ export class EgressProxy {
     network: EgressNetwork,
     denied: (hostname: string, count: number) => void,
   ) {
-    this.#policy = new EgressPolicy(policy, network.resolve, network.ownAddresses);
+    const lookups = new Turnstile(LOOKUPS);
+    const resolve: Resolve = (hostname) => lookups.pass(() => network.resolve(hostname));
+    this.#policy = new EgressPolicy(policy, resolve, network.ownAddresses);
     this.#network = network;
     this.#denials = new Denials(denied);
     this.#folder = new SocketFolder(run);

@@ -72,7 +72,9 @@ export class HostAgent {
 
   /** How long there has been nothing to do and nobody to do it for. */
   idleMs(): number {
-    if (this.#orders.size > 0 || this.#link.connected) this.#idleSinceMs = performance.now();
+    // An order whose end intake has yet to hear is on disk: the next life tells it.
+    const busy = [...this.#orders.values()].some((order) => order.state !== "gone");
+    if (busy || this.#link.connected) this.#idleSinceMs = performance.now();
     return performance.now() - this.#idleSinceMs;
   }
 

@@ -6,6 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** More entries than this are taken for an attack on the file system's inodes. */
 const MAX_ENTRIES = 1_000_000;
 const SHORTEST_PAUSE_MS = 1_000;
+/** Too deep for a path, or closed by the guest to a host that is not root: files could hide there. */
+const UNMEASURABLE = new Set(["ENAMETOOLONG", "EACCES"]);
 /** A scan may take this part of the time at most. */
 const DUTY = 20;
 
@@ -78,7 +80,7 @@ async function measure(watched: Watched): Promise<void> {
 
 /**
  * Bytes on disk below a folder, links not followed. Ends early once it is over `enoughBytes`. A tree that can't be
- * measured, being too deep for a path or having too many entries, counts as infinitely large.
+ * measured, being too deep, closed or of too many entries, counts as infinitely large.
  */
 export async function diskUse(folder: string, enoughBytes = Number.POSITIVE_INFINITY): Promise<number> {
   let bytes = 0;
@@ -89,8 +91,8 @@ export async function diskUse(folder: string, enoughBytes = Number.POSITIVE_INFI
     try {
       children = await readdir(path, { withFileTypes: true });
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENAMETOOLONG") return Number.POSITIVE_INFINITY;
-      continue; // removed meanwhile, or closed to a host that is not root
+      if (UNMEASURABLE.has((error as NodeJS.ErrnoException).code ?? "")) return Number.POSITIVE_INFINITY;
+      continue; // removed meanwhile
     }
     entries += children.length;
     if (entries > MAX_ENTRIES) return Number.POSITIVE_INFINITY;
@@ -108,6 +110,6 @@ async function blocksOf(path: string): Promise<number> {
   try {
     return (await lstat(path)).blocks * 512;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ENAMETOOLONG" ? Number.POSITIVE_INFINITY : 0;
+    return UNMEASURABLE.has((error as NodeJS.ErrnoException).code ?? "") ? Number.POSITIVE_INFINITY : 0;
   }
 }

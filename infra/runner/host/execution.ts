@@ -5,20 +5,16 @@ import type { Allowance, ExitRecord, IsolationReport, KilledBy, NetworkPolicy, O
 import { Allowances, type Stop } from "./allowances.ts";
 import type { DiskUse, DiskWatch } from "./disk-watch.ts";
 import { neverRan, ran } from "./exit-record.ts";
+import type { GpuPool } from "./gpu-pool.ts";
 import { type CommandPaths, commandEnvironment } from "./guest-environment.ts";
 import { capture, untilDrained } from "./log/capture.ts";
-import type { Marker } from "./log/marker-lines.ts";
+import { MarkerQuota } from "./log/marker-quota.ts";
 import { SecretAutomaton } from "./log/redact.ts";
 import { watchMemory } from "./memory-watch.ts";
 import type { OrderFolder } from "./order-folder.ts";
 import type { Spool } from "./spool.ts";
 import { type ObjectSource, stage } from "./staging.ts";
 import type { UidPool } from "./uid-pool.ts";
-
-/** Unit observations that may wait for intake before further ones are only counted. */
-const WAITING_UNITS = 10_000;
-/** RL events that one generation may leave, which is what the platform keeps of a workload. */
-const RL_EVENTS = 100_000;
 
 /** What a host agent gives to each execution. */
 export interface GuestHost {
@@ -31,14 +27,15 @@ export interface GuestHost {
   disk: DiskWatch;
   /** Where the command finds its files. */
   paths(folder: OrderFolder): CommandPaths;
-  start(plan: GuestPlan, announce: (init: ProcessIdentity) => void): Promise<Guest>;
+  /** Waits for its turn; rejects when `signal` aborts before that. */
+  start(plan: GuestPlan, announce: (init: ProcessIdentity) => void, signal: AbortSignal): Promise<Guest>;
   /** Listens in the run folder; null where a guest's network can't be led through a proxy. */
   proxy(
     run: string,
     policy: NetworkPolicy,
     denied: (hostname: string, count: number) => void,
   ): Promise<{ close(): Promise<void> }> | null;
-  devices(spec: OrderSpec): string[];
+  gpus: GpuPool;
   close(): Promise<void>;
 }
 
@@ -59,7 +56,8 @@ export class Execution {
   readonly #host: GuestHost;
   readonly #order: ExecutionOrder;
   readonly #allowances: Allowances;
-  readonly #staging = new AbortController();
+  /** Aborts staging and the wait for a start. */
+  readonly #preparation = new AbortController();
   #guest: Guest | null = null;
   #disk: DiskUse | null = null;
   #killedBy: KilledBy | null = null;
@@ -67,8 +65,7 @@ export class Execution {
   #runningSinceMs: number | null = null;
   #check: NodeJS.Timeout | undefined;
   #grace: NodeJS.Timeout | undefined;
-  #rlEvents = 0;
-  #droppedUnits = 0;
+  readonly #quota = new MarkerQuota();
 
   constructor(host: GuestHost, order: ExecutionOrder, first: Allowance, askedAtMs: number) {
     this.#host = host;
@@ -78,7 +75,7 @@ export class Execution {
   }
 
   get droppedUnits(): number {
-    return this.#droppedUnits;
+    return this.#quota.droppedUnits;
   }
 
   get running(): boolean {
@@ -113,7 +110,7 @@ export class Execution {
     if (this.#guest?.commandOver || this.#hardStopped) return;
     const first = this.#killedBy === null;
     this.#killedBy ??= stop.killedBy;
-    this.#staging.abort();
+    this.#preparation.abort();
     if (stop.graceful && this.#guest) {
       if (!first) return;
       this.#guest.terminate();
@@ -137,13 +134,20 @@ export class Execution {
     try {
       folder.create();
       folder.prepareWorkspace(uid);
-      await stage(spec, folder.workspace, uid, this.#order.source, this.#staging.signal);
-      if (this.#killedBy) return this.#neverRan(null);
-      return await this.#runGuest(uid);
-    } catch (error) {
-      return this.#neverRan({ kind: "staging", message: (error as Error).message });
+      const unstaged = await this.#stage(uid);
+      return this.#killedBy || unstaged ? this.#neverRan(unstaged) : await this.#runGuest(uid);
     } finally {
       if (uid !== null) this.#host.uids?.release(uid);
+    }
+  }
+
+  /** Why the files could not be brought; null when they are there. */
+  async #stage(uid: number | null): Promise<StartFailure | null> {
+    try {
+      await stage(this.#order.spec, this.#order.folder.workspace, uid, this.#order.source, this.#preparation.signal);
+      return null;
+    } catch (error) {
+      return { kind: "staging", message: (error as Error).message };
     }
   }
 
@@ -151,27 +155,27 @@ export class Execution {
     const { folder, spec, spool } = this.#order;
     const denied = (hostname: string, count: number) => spool.append({ type: "egress_denied", hostname, count });
     const proxy = await this.#host.proxy(folder.run, spec.network, denied);
-    this.#disk = this.#host.disk.watch(folder.workspace, spec.limits.diskBytes, () =>
-      this.stop({ killedBy: "disk", graceful: false }),
-    );
+    const gpus = this.#host.gpus.take(spec.accelerator && !spec.accelerator.simulated ? spec.accelerator.count : 0);
+    const tooBig = () => this.stop({ killedBy: "disk", graceful: false });
+    this.#disk = this.#host.disk.watch(folder.workspace, spec.limits.diskBytes, tooBig);
     try {
-      const guest = await this.#host.start(this.#plan(uid, proxy !== null), (init) => this.#order.announce(init));
+      const plan = this.#plan(uid, proxy !== null, gpus.devices);
+      const guest = await this.#host.start(plan, (init) => this.#order.announce(init), this.#preparation.signal);
       this.#guest = guest;
       if (this.#killedBy) guest.kill();
       const failure = await guest.started;
-      if (failure) {
-        await guest.ended;
-        for (const stream of [guest.stdout, guest.stderr]) stream.destroy();
-        return this.#neverRan(failure);
-      }
-      return await this.#watchCommand(guest);
+      if (!failure) return await this.#watchCommand(guest);
+      await guest.ended;
+      for (const stream of [guest.stdout, guest.stderr]) stream.destroy();
+      return this.#neverRan(failure);
     } finally {
+      gpus.release();
       await proxy?.close();
     }
   }
 
   async #watchCommand(guest: Guest): Promise<ExitRecord> {
-    const { spec, spool, secrets, redact } = this.#order;
+    const { spec, spool, secrets, redact, unacknowledged } = this.#order;
     this.#runningSinceMs = this.#host.clock.monotonicMs();
     spool.append({ type: "phase", phase: "running", isolation: this.#host.isolation, note: null });
     this.#allowances.startRunning(this.#runningSinceMs);
@@ -187,7 +191,7 @@ export class Execution {
     const automaton = new SecretAutomaton([...Object.values(secrets), ...redact]);
     const captured = capture(guest, automaton, {
       log: (bytes) => spool.appendLog(bytes),
-      marker: (marker) => this.#mark(marker),
+      marker: (marker) => void (this.#quota.admits(marker, unacknowledged()) && spool.append(marker)),
       pendingBytes: () => spool.pendingLogBytes,
       relieved: () => spool.relieved(),
     });
@@ -198,12 +202,7 @@ export class Execution {
     return ran(end, this.#killedBy, ranMs);
   }
 
-  #mark(marker: Marker): void {
-    if (marker.type === "unit" && this.#order.unacknowledged() > WAITING_UNITS) this.#droppedUnits++;
-    else if (marker.type === "unit" || this.#rlEvents++ < RL_EVENTS) this.#order.spool.append(marker);
-  }
-
-  #plan(uid: number | null, proxied: boolean): GuestPlan {
+  #plan(uid: number | null, proxied: boolean, devices: string[]): GuestPlan {
     const { spec, secrets, folder } = this.#order;
     const paths = this.#host.paths(folder);
     return {
@@ -215,7 +214,7 @@ export class Execution {
       workingDirectory: paths.code,
       env: commandEnvironment(spec, secrets, paths, proxied),
       limits: spec.limits,
-      devices: this.#host.devices(spec),
+      devices,
     };
   }
 

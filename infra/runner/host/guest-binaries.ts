@@ -81,9 +81,10 @@ function place(path: string, mode: number, write: (path: string) => void): void 
   renameSync(draft, path);
 }
 
+/** Creates what is missing of a path, each folder open to everybody whatever this process's umask is. */
 function makeReachable(folder: string): void {
+  if (existsSync(folder)) return;
+  makeReachable(dirname(folder));
   mkdirSync(folder, { recursive: true });
   chmodSync(folder, 0o755);
-  chmodSync(dirname(folder), 0o755);
-  chmodSync(dirname(dirname(folder)), 0o755);
 }

@@ -1,9 +1,10 @@
 import { chownSync, mkdirSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../kernel/clock.ts";
 import { EgressProxy, hostNetwork } from "../egress/proxy.ts";
 import { startBubblewrapGuest } from "../guest/bubblewrap-guest.ts";
-import type { GuestRuntime } from "../guest/guest.ts";
+import type { Guest, GuestRuntime } from "../guest/guest.ts";
 import { startUnisolatedGuest } from "../guest/unisolated-guest.ts";
 import { GUEST_PATHS } from "../isolation/bubblewrap.ts";
 import { cgroupV1 } from "../isolation/cgroup-v1.ts";
@@ -13,9 +14,10 @@ import { OutputPipes } from "../isolation/fifo.ts";
 import { probeBubblewrap } from "../isolation/probe.ts";
 import { killPid } from "../isolation/processes.ts";
 import type { IsolationReport } from "../protocol.ts";
-import { acceleratorDevices } from "./accelerator-devices.ts";
+import { Turnstile } from "../turnstile.ts";
 import { DiskWatch } from "./disk-watch.ts";
 import type { GuestHost } from "./execution.ts";
+import { GpuPool } from "./gpu-pool.ts";
 import { type GuestBinaries, passableByAll, placeGuestBinaries } from "./guest-binaries.ts";
 import { commandPaths } from "./guest-environment.ts";
 import { UidPool } from "./uid-pool.ts";
@@ -66,6 +68,8 @@ export async function createGuestHost(settings: GuestHostSettings): Promise<Gues
   };
   const network = hostNetwork();
   const disk = new DiskWatch();
+  // A start is short and busy: a few at a time are done sooner than all at once.
+  const starts = new Turnstile(Math.max(4, 2 * availableParallelism()));
   return {
     clock: systemClock,
     isolation,
@@ -74,15 +78,30 @@ export async function createGuestHost(settings: GuestHostSettings): Promise<Gues
     uids,
     disk,
     paths: (folder) => commandPaths(isolated ? GUEST_PATHS.workspace : folder.workspace),
-    start: (plan, announce) =>
-      isolated ? startBubblewrapGuest(plan, runtime, announce) : startUnisolatedGuest(plan, runtime),
+    start: (plan, announce, signal) =>
+      inTurn(starts, signal, () =>
+        isolated ? startBubblewrapGuest(plan, runtime, announce) : startUnisolatedGuest(plan, runtime),
+      ),
     proxy: (run, policy, denied) => (isolated ? EgressProxy.listen(run, policy, network, denied) : null),
-    devices: (spec) => (spec.accelerator && !spec.accelerator.simulated ? acceleratorDevices() : []),
+    gpus: new GpuPool(),
     close: async () => {
       disk.close();
       await groups?.close();
     },
   };
+}
+
+/** Gives the guest out as soon as it exists, and the turn back once its command runs. */
+function inTurn(starts: Turnstile, signal: AbortSignal, start: () => Promise<Guest>): Promise<Guest> {
+  return new Promise((resolve, reject) => {
+    const turn = async () => {
+      signal.throwIfAborted();
+      const guest = await start();
+      resolve(guest);
+      await guest.started;
+    };
+    starts.pass(turn).catch(reject);
+  });
 }
 
 function sentence(seccomp: boolean): string {

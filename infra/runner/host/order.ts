@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { LIMITS } from "../../kernel/limits.ts";
 import { killProcess } from "../isolation/processes.ts";
 import { type ExitRecord, type IntakeFrame, RUNNER_PROTOCOL } from "../protocol.ts";
 import { Execution, type GuestHost } from "./execution.ts";
@@ -45,6 +46,7 @@ export class Order {
   #closed = false;
   #opening = false;
   #askedToOpenAtMs = 0;
+  #expiry: NodeJS.Timeout | undefined;
   /** Resolves once the run has ended, if there is one. */
   #finished: Promise<void> = Promise.resolve();
 
@@ -53,6 +55,7 @@ export class Order {
     this.id = id;
     this.#token = token;
     this.#folder = new OrderFolder(host.ordersFolder, id);
+    if (token !== null) this.#expiry = setTimeout(() => this.#expire(), LIMITS.bootTokenTtlMs);
   }
 
   get state(): OrderState {
@@ -146,6 +149,11 @@ export class Order {
     return this.#finished;
   }
 
+  /** A token that was not taken in its time never will be. */
+  #expire(): void {
+    if (!this.#session && !this.#opening) void this.#discard();
+  }
+
   async #runToEnd(session: OrderSession, execution: Execution): Promise<void> {
     const exit = await execution.run();
     this.#state = "ending";
@@ -222,6 +230,7 @@ export class Order {
   async #close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    clearTimeout(this.#expiry);
     await this.#session?.spool.close();
     await this.#folder.remove();
     this.#host.onClosed(this.id);
