@@ -74,11 +74,11 @@ describe("no boot, next offer", () => {
     await open({ kinds: [{ ...cheap, bootMs: 50_000 }, dear] });
     const { workloadId } = await insertWorkload(world.db, world.clock.now(), gpu);
     await place();
-    await until(world, () => world.clock.now().getTime() >= Date.parse("2026-03-01T00:00:20Z"));
+    await until(world, () => world.clock.now().getTime() >= Date.parse("2026-03-01T00:00:08Z"));
     const [order] = world.market.live;
     world.market.end(order!.id);
     await until(world, async () => "sku" in (await eventOf(world, workloadId, "workload.placement_failed")));
-    expect(world.clock.now().getTime()).toBeLessThan(Date.parse("2026-03-01T00:00:25Z"));
+    expect(world.clock.now().getTime()).toBeLessThan(Date.parse("2026-03-01T00:00:13Z"));
     expect(await eventOf(world, workloadId, "workload.placement_failed")).toMatchObject({ code: "supplier_lost_it" });
     await until(world, settled(world, workloadId));
     expect(await inUse(world)).toEqual(NOTHING_IN_USE);

@@ -17,7 +17,7 @@ export type LaunchOrderFn = (claimed: ClaimedOrder, signal: AbortSignal) => Prom
 export function createLauncher(deps: ComputeWorkerDeps): LaunchOrderFn {
   const settle = coalesce(async (launched: readonly ClaimedOrder[]) => {
     const orders = launched.map((l) => ({ orderId: l.order.orderId, fence: l.fence }));
-    const stale = new Set(await settleLaunched(deps.db, orders));
+    const stale = new Set(await settleLaunched(deps.db, orders, deps.clock.now()));
     return orders.map((o) => stale.has(o.orderId));
   });
   return async (claimed, signal) => {

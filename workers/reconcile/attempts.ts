@@ -83,7 +83,7 @@ async function checkBooting(
     return fail(deps, orderId, "boot_timeout", "no runner connected before the boot deadline", false);
   if (attempt.state !== "launching") return;
   if (seen !== null && seen.state !== "unknown") {
-    await settleLaunched(deps.db, [{ orderId, fence }]);
+    await settleLaunched(deps.db, [{ orderId, fence }], deps.clock.now());
     return;
   }
   // The process that claimed it may have died before its launch. The same id again is harmless if it did not.

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../../kernel/clock.ts";
 import { LIMITS } from "../../kernel/limits.ts";
 import {
-  type Allowance,
   type ExitRecord,
   type IntakeFrame,
   type KilledBy,
@@ -10,6 +9,7 @@ import {
   RUNNER_PROTOCOL,
   type RunnerRecord,
 } from "../../runner/protocol.ts";
+import { AllowanceWatch } from "./allowance-watch.ts";
 import type { RunnerConnect, RunnerStream } from "./runner-transport.ts";
 import type { Script, Scripts } from "./script.ts";
 
@@ -39,14 +39,7 @@ export class ScriptedRunner {
   #session: string | null = null;
   #spool: RunnerRecord[] = [];
   #seq = 0;
-  #allowance: { given: Allowance; atMs: number } | null = null;
-  /** From when the lease counts: the sending of what intake answered last. */
-  #leaseFromMs = 0;
-  /** When `open` or `resume` was sent. */
-  #sentMs = 0;
-  /** When open beats were sent, by number; the oldest first. */
-  readonly #openBeats = new Map<number, number>();
-  #allowanceChanged = () => {};
+  readonly #watch: AllowanceWatch;
   #runningSinceMs: number | null = null;
   #logBytes = 0;
   readonly #logHash = createHash("sha256");
@@ -54,6 +47,7 @@ export class ScriptedRunner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
+    this.#watch = new AllowanceWatch(options.clock);
     this.#connect();
   }
 
@@ -72,9 +66,8 @@ export class ScriptedRunner {
       () => void this.#reconnect(stream),
     );
     this.#stream = stream;
-    const { orderId, token, clock } = this.#options;
-    this.#openBeats.clear();
-    this.#sentMs = clock.monotonicMs();
+    const { orderId, token } = this.#options;
+    this.#watch.openingSent();
     if (this.#session === null) void stream.receive({ type: "open", orderId, token, protocol: RUNNER_PROTOCOL });
     else void stream.receive({ type: "resume", orderId, session: this.#session, spooledSeq: this.#seq });
   }
@@ -91,19 +84,19 @@ export class ScriptedRunner {
     switch (frame.type) {
       case "opened":
         this.#session = frame.session;
-        this.#allow(frame.allowance, this.#sentMs);
+        this.#watch.opened(frame.allowance);
         void this.#live(frame.spec);
         return;
       case "resumed":
         this.#acknowledge(frame.ackSeq);
-        this.#allow(frame.allowance, this.#sentMs);
+        this.#watch.opened(frame.allowance);
         this.#send(this.#spool);
         return;
       case "ack":
         this.#acknowledge(frame.seq);
         return;
       case "want":
-        this.#allow(frame.allowance, this.#beatSentMs(frame.beat));
+        this.#watch.wanted(frame.allowance, frame.beat);
         return;
       case "refused":
         if (frame.code === "retry") void this.#tryAgain();
@@ -120,21 +113,6 @@ export class ScriptedRunner {
   #over(): void {
     this.kill();
     this.#options.onOver();
-  }
-
-  /** When the beat was sent that a `want` answers; null for one that answers none. */
-  #beatSentMs(beat: number | null | undefined): number | null {
-    const number = beat === undefined ? this.#openBeats.keys().next().value : beat;
-    const sentMs = this.#openBeats.get(number ?? -1) ?? null;
-    for (const open of this.#openBeats.keys()) if (open <= (number ?? -1)) this.#openBeats.delete(open);
-    return sentMs;
-  }
-
-  /** `leaseFromMs` is null where only what is wanted changed. */
-  #allow(given: Allowance, leaseFromMs: number | null): void {
-    this.#allowance = { given, atMs: this.#options.clock.monotonicMs() };
-    if (leaseFromMs !== null) this.#leaseFromMs = leaseFromMs;
-    this.#allowanceChanged();
   }
 
   #acknowledge(seq: number): void {
@@ -176,7 +154,7 @@ export class ScriptedRunner {
       await clock.sleep(LIMITS.heartbeatIntervalMs, this.#dead.signal);
       if (this.#dead.signal.aborted) return;
       if (this.#session === null || this.#stream === null) continue;
-      this.#openBeats.set(beat, clock.monotonicMs());
+      this.#watch.beatSent(beat);
       const usage = { cpuMs: 0, memoryBytes: 0, diskBytes: 0 };
       const frame = { type: "beat", orderId, session: this.#session, beat, spooledSeq: this.#seq, usage } as const;
       void this.#stream.receive(frame);
@@ -217,33 +195,12 @@ export class ScriptedRunner {
     }
   }
 
-  /** Resolves when the guest must end before its command does; stays open when it need not. */
+  /** Who asks for the end is obeyed at once, or, by a guest that takes no notice, when the grace is over. */
   async #untilKilled(script: Script, spec: OrderSpec, stop: AbortSignal): Promise<KilledBy | null> {
-    while (!stop.aborted) {
-      const wanted = KILLER_OF[this.#allowance!.given.want];
-      if (wanted) {
-        if (script.ignoresCancel) await this.#options.clock.sleep(spec.limits.cancelGraceMs, stop);
-        return wanted;
-      }
-      const { atMs, by } = this.#latestEnd();
-      const waitMs = atMs - this.#options.clock.monotonicMs();
-      if (waitMs <= 0) return by;
-      const changed = new AbortController();
-      this.#allowanceChanged = () => changed.abort();
-      await this.#options.clock.sleep(waitMs, AbortSignal.any([stop, changed.signal]));
-    }
-    return null;
-  }
-
-  /** When the guest ends by the host's own clock, and of what. */
-  #latestEnd(): { atMs: number; by: KilledBy } {
-    const { given, atMs } = this.#allowance!;
-    const ends: { atMs: number; by: KilledBy }[] = [
-      { atMs: this.#leaseFromMs + given.leaseMs - LIMITS.leaseMarginMs, by: "lease" },
-    ];
-    if (given.deadlineMs !== null) ends.push({ atMs: atMs + given.deadlineMs, by: "deadline" });
-    if (given.fundedRunMs !== null) ends.push({ atMs: this.#runningSinceMs! + given.fundedRunMs, by: "funding" });
-    return ends.reduce((first, e) => (e.atMs < first.atMs ? e : first));
+    const killedBy = await this.#watch.over(this.#runningSinceMs!, stop);
+    const asked = killedBy === "cancel" || killedBy === "drain";
+    if (asked && script.ignoresCancel) await this.#options.clock.sleep(spec.limits.cancelGraceMs, stop);
+    return killedBy;
   }
 
   #end(exit: NonNullable<Script["exit"]>, killedBy: KilledBy | null, ranMs: number): void {
@@ -260,11 +217,3 @@ export class ScriptedRunner {
     this.#record({ type: "end", logBytes: this.#logBytes, logSha256, droppedUnits: 0 });
   }
 }
-
-const KILLER_OF: Record<Allowance["want"], KilledBy | null> = {
-  run: null,
-  cancel: "cancel",
-  stop_budget: "funding",
-  stop_deadline: "deadline",
-  drain: "drain",
-};

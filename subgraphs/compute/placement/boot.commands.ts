@@ -1,5 +1,6 @@
 import type { Queryer, Tx } from "../../../infra/db/database.ts";
 import { enqueue } from "../../../infra/db/outbox.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { placeStage, releaseAttempt } from "../jobs.ts";
 import { release } from "../ledger/ledger.commands.ts";
 import { recordBootFailure } from "../offer/offer-health.commands.ts";
@@ -37,14 +38,15 @@ export interface BootFailure {
 export async function settleLaunched(
   q: Queryer,
   launched: readonly { orderId: string; fence: number }[],
+  now: Date,
 ): Promise<string[]> {
   const stale = await q.sql<{ id: string }>(
     `with settled as (
-       update compute.attempt a set state = 'booting' from unnest($1::text[], $2::int[]) as v(id, fence)
+       update compute.attempt a set state = 'booting', next_check_at = $3 from unnest($1::text[], $2::int[]) as v(id, fence)
        where a.id = v.id and a.fence = v.fence and a.state = 'launching'
      )
      select id from compute.attempt where id = any($1) and state in ('failed', 'ended', 'gone')`,
-    [launched.map((l) => l.orderId), launched.map((l) => l.fence)],
+    [launched.map((l) => l.orderId), launched.map((l) => l.fence), new Date(now.getTime() + LIMITS.attemptCheckMs)],
   );
   return stale.map((s) => s.id);
 }
