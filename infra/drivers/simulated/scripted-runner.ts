@@ -51,6 +51,11 @@ export class ScriptedRunner {
     this.#connect();
   }
 
+  /** Nothing more is said. */
+  get dead(): boolean {
+    return this.#dead.signal.aborted;
+  }
+
   /** The machine is gone: nothing more is said. */
   kill(): void {
     if (this.#dead.signal.aborted) return;
