@@ -9,7 +9,7 @@ interface Row {
   meter: { totalNowUsd: number };
 }
 
-const LIST = `query list($first: Int, $status: String) {
+const LIST = `query list($first: Int, $status: [String!]) {
   workloads(first: $first, status: $status) {
     nodes { id name status waitingReason createdAt meter { totalNowUsd } }
     pageInfo { hasNextPage }
@@ -23,7 +23,7 @@ export async function list(client: Client, options: { status?: string; limit: st
     throw new ClientError("--limit must be a whole number from 1 to 100.");
   const { workloads } = await client.query<{ workloads: { nodes: Row[]; pageInfo: { hasNextPage: boolean } } }>(LIST, {
     first,
-    status: options.status,
+    status: options.status?.split(",").map((word) => word.trim()),
   });
   const cells = workloads.nodes.map((w) => [
     w.id,

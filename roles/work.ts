@@ -18,6 +18,7 @@ import { releaseAttemptJob } from "../workers/compute/release-attempt.ts";
 import { settlePlacementJob } from "../workers/compute/settle-placement.ts";
 import { superviseBootJob } from "../workers/compute/supervise-boot.ts";
 import { attemptsReconciler } from "../workers/reconcile/attempts.ts";
+import { booksReconciler } from "../workers/reconcile/books.ts";
 import { leaseReconciler } from "../workers/reconcile/expired-leases.ts";
 import { housekeeping } from "../workers/reconcile/housekeeping.ts";
 import { offersReconciler } from "../workers/reconcile/offers.ts";
@@ -92,6 +93,7 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
       attemptsReconciler(deps, createLauncher(deps)),
       leaseReconciler(deps),
       unfinishedReconciler(deps),
+      booksReconciler(deps),
       housekeeping({ db, clock, assets: parts.objects.assets, results: parts.objects.results }),
     ],
     { clock, logger, wakeups, random },

@@ -15,8 +15,9 @@ type EndRecord = Extract<RunnerRecord, { type: "end" }>;
 export async function endGeneration(context: RecordContext, record: EndRecord): Promise<void> {
   const { tx, placement, now } = context;
   await tx.sql(
-    "update compute.placement set log_sha256 = $2, log_complete = true, log_bytes = greatest(log_bytes, $3) where id = $1",
-    [placement.id, record.logSha256, record.logBytes],
+    `update compute.placement set log_sha256 = $2, log_complete = true, log_bytes = greatest(log_bytes, $3), dropped_units = $4
+     where id = $1`,
+    [placement.id, record.logSha256, record.logBytes, record.droppedUnits],
   );
   placement.logComplete = true;
   const verdict = verdictOf(

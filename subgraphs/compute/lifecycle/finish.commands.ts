@@ -56,8 +56,12 @@ export async function finishWorkload(tx: Tx, end: WorkloadEnd): Promise<boolean>
     [workloadId],
   );
   for (const { id } of open) await endPlacement(tx, { placementId: id, outcome: moved, message, now });
-  const [placed] = await tx.sql("select id from compute.placement where workload_id = $1 limit 1", [workloadId]);
-  if (!placed) await enqueue(tx, closeWorkload, { workloadId }, now);
+  const [unsettled] = await tx.sql(
+    "select id from compute.placement where workload_id = $1 and state <> 'closed' limit 1",
+    [workloadId],
+  );
+  // Otherwise the settlement of the last placement sends for it.
+  if (!unsettled) await enqueue(tx, closeWorkload, { workloadId }, now);
   return true;
 }
 

@@ -30,7 +30,7 @@ export async function settle(tx: Tx, placementId: string, now: Date): Promise<"s
     placementId,
     charged.totalMicros,
   ]);
-  await settleWorkload(tx, placement, charged, now);
+  await settleWorkload(tx, placement.workloadId, charged, now);
   const sides = [...customerSides(placement, charged), ...lossSides(placement, due.totalMicros - charged.totalMicros)];
   await post(tx, placement.tenantId, placement.workloadId, placement.id, sides, now);
   // The account's row is the team's hottest: last.
@@ -83,24 +83,31 @@ function lossSides(placement: Placement, lossMicros: bigint): Side[] {
   ];
 }
 
-async function settleWorkload(tx: Tx, placement: Placement, charged: Charge, now: Date): Promise<void> {
-  const settled = await tx.sql<{ spend_micros: bigint }>(
-    `update compute.workload w set settled_at = $2
+/**
+ * A finished workload of which every placement is closed owes nothing more: says so once, and sends for what is left to
+ * let go of. `posting` is what this transaction is about to post beyond the rows.
+ */
+export async function settleWorkload(tx: Tx, workloadId: string, posting: Charge, now: Date): Promise<void> {
+  const settled = await tx.sql<{ spend_micros: bigint; placed: boolean }>(
+    `update compute.workload w set settled_at = $2, resources_released_at = coalesce(resources_released_at, $2)
      where w.id = $1 and w.terminal_at is not null and w.settled_at is null
        and not exists (select 1 from compute.placement p where p.workload_id = w.id and p.state <> 'closed')
-     returning w.spend_micros`,
-    [placement.workloadId, now],
+     returning w.spend_micros, exists (select 1 from compute.placement p where p.workload_id = w.id) as placed`,
+    [workloadId, now],
   );
   const [row] = settled;
   if (!row) return;
   const [fees] = await tx.sql<{ fees: bigint | null }>(
     "select sum(credit_micros)::bigint as fees from compute.ledger_entry where subject_id = $1 and account = 'platform_fee_revenue'",
-    [placement.workloadId],
+    [workloadId],
   );
   const payload = {
-    charged_usd: toUsd(row.spend_micros + charged.totalMicros),
-    platform_fee_usd: toUsd((fees?.fees ?? 0n) + charged.feeMicros),
+    charged_usd: toUsd(row.spend_micros + posting.totalMicros),
+    platform_fee_usd: toUsd((fees?.fees ?? 0n) + posting.feeMicros),
   };
-  await appendEvent(tx, placement.workloadId, "workload.settled", payload, now);
-  await enqueue(tx, closeWorkload, { workloadId: placement.workloadId }, now);
+  if (row.placed) await appendEvent(tx, workloadId, "workload.settled", payload, now);
+  await enqueue(tx, closeWorkload, { workloadId }, now);
 }
+
+/** Nothing more is posted. */
+export const NOTHING_POSTED: Charge = { computeMicros: 0n, feeMicros: 0n, totalMicros: 0n };
