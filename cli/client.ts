@@ -65,9 +65,23 @@ function sentence(error: NonNullable<GraphAnswer<unknown>["errors"]>[number]): s
 }
 
 async function* items<T>(results: AsyncIterableIterator<unknown>): AsyncIterableIterator<T> {
-  for await (const result of results) {
-    const answer = result as GraphAnswer<T>;
-    if (answer.errors?.length) throw new ClientError(answer.errors.map(sentence).join("\n"));
-    if (answer.data) yield answer.data;
+  try {
+    for await (const result of results) {
+      const answer = result as GraphAnswer<T>;
+      if (answer.errors?.length) throw new ClientError(answer.errors.map(sentence).join("\n"));
+      if (answer.data) yield answer.data;
+    }
+  } catch (error) {
+    throw refusalOf(error) ?? error;
   }
+}
+
+/** What the platform refused, told apart from a connection that broke: only the latter is worth trying again. */
+function refusalOf(error: unknown): ClientError | null {
+  if (Array.isArray(error))
+    return new ClientError((error as NonNullable<GraphAnswer<unknown>["errors"]>).map(sentence).join("\n"));
+  const { code, reason } = (error ?? {}) as { code?: number; reason?: string };
+  return code !== undefined && code >= 4400 && code < 4500
+    ? new ClientError(reason || `The stream was refused (${code}).`)
+    : null;
 }

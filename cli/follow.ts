@@ -46,8 +46,8 @@ export async function stateOf(client: Client, workloadId: string): Promise<State
 
 async function nextEvent(client: Client, workloadId: string, after: number): Promise<number> {
   try {
-    const items = client.subscribe<{ workloadEvents: { cursor: number | null } }>(EVENTS, { id: workloadId, after });
-    for await (const { workloadEvents } of items) return workloadEvents.cursor ?? after;
+    const items = client.subscribe<{ workloadEvents: { cursor: number } }>(EVENTS, { id: workloadId, after });
+    for await (const { workloadEvents } of items) return workloadEvents.cursor;
   } catch (error) {
     if (error instanceof ClientError) throw error;
     await sleep(RECONNECT_MS); // the platform may be restarting; the state is read again

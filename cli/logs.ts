@@ -4,15 +4,15 @@ import { isOver, stateOf } from "./follow.ts";
 import { note, WaitLine } from "./progress.ts";
 
 interface LogItem {
-  data: string | null;
-  cursor: string | null;
+  data: string;
+  cursor: string;
   complete: boolean;
-  truncated: boolean;
-  tailLost: boolean;
+  /** Of a generation that is over. */
+  end: { truncated: boolean; tailLost: boolean } | null;
 }
 
 const LOGS = `subscription logs($id: ID!, $after: String) {
-  workloadLogs(workloadId: $id, after: $after) { data cursor complete truncated tailLost }
+  workloadLogs(workloadId: $id, after: $after) { data cursor complete end { truncated tailLost } }
 }`;
 
 /** How long to wait before a stream that broke is taken up again at its cursor. */
@@ -48,10 +48,10 @@ async function pump(client: Client, workloadId: string, from: string | null, fol
       if (next === null || next.done) break;
       const item = next.value.workloadLogs;
       line.clear();
-      if (item.data) process.stdout.write(Buffer.from(item.data, "base64"));
-      if (item.truncated) note("[the log was cut off at its limit]");
-      if (item.tailLost) note("[the end of the log was lost with its machine]");
-      after = item.cursor ?? after;
+      process.stdout.write(Buffer.from(item.data, "base64"));
+      if (item.end?.truncated) note("[the log was cut off at its limit]");
+      if (item.end?.tailLost) note("[the end of the log was lost with its machine]");
+      after = item.cursor;
       if (item.complete) return { complete: true, after };
     }
   } catch (error) {
