@@ -39,6 +39,7 @@ async function takeDue({ db, clock, drivers }: ComputeWorkerDeps): Promise<Attem
        order by t.next_check_at limit ${BATCH} for update skip locked`,
       [[...drivers.keys()], new Date(nowMs), new Date(nowMs - RELEASE_GRACE_MS)],
     );
+    if (due.length === 0) return due;
     await tx.sql(
       "update compute.attempt a set next_check_at = case when state = 'running' then $2::timestamptz else $3::timestamptz end where id = any($1)",
       [due.map((a) => a.id), new Date(nowMs + RUNNING_CHECK_MS), new Date(nowMs + LIMITS.attemptCheckMs)],

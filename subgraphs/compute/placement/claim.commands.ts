@@ -11,7 +11,8 @@ import { giveBack, reserve } from "./reserve-capacity.ts";
 import type { ClaimedOrder, Granted, StageSeeker } from "./seeker.ts";
 import { waitingReasonOf } from "./waiting.ts";
 import { WorkloadSteps } from "./workload-steps.ts";
-import { writeGrants, writeWaiting } from "./write-claims.ts";
+import { writeGrants } from "./write-claims.ts";
+import { writeWaiting } from "./write-waiting.ts";
 
 export interface ClaimedBatch {
   orders: ClaimedOrder[];
