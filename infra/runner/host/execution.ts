@@ -7,13 +7,14 @@ import type { DiskUse, DiskWatch } from "./disk-watch.ts";
 import { neverRan, ran } from "./exit-record.ts";
 import type { GpuPool } from "./gpu-pool.ts";
 import { type CommandPaths, commandEnvironment } from "./guest-environment.ts";
+import type { ObjectAccess } from "./intake-objects.ts";
 import { capture, untilDrained } from "./log/capture.ts";
 import { MarkerQuota } from "./log/marker-quota.ts";
 import { SecretAutomaton } from "./log/redact.ts";
 import { watchMemory } from "./memory-watch.ts";
 import type { OrderFolder } from "./order-folder.ts";
 import type { Spool } from "./spool.ts";
-import { type ObjectSource, stage } from "./staging.ts";
+import { stage } from "./staging.ts";
 import type { UidPool } from "./uid-pool.ts";
 
 /** What a host agent gives to each execution. */
@@ -45,7 +46,7 @@ export interface ExecutionOrder {
   redact: string[];
   folder: OrderFolder;
   spool: Spool;
-  source: ObjectSource;
+  objects: ObjectAccess;
   announce(init: ProcessIdentity): void;
   /** Records that intake has not confirmed. */
   unacknowledged(): number;
@@ -144,7 +145,9 @@ export class Execution {
   /** Why the files could not be brought; null when they are there. */
   async #stage(uid: number | null): Promise<StartFailure | null> {
     try {
-      await stage(this.#order.spec, this.#order.folder.workspace, uid, this.#order.source, this.#preparation.signal);
+      const { spec, folder, objects } = this.#order;
+      const place = { workspace: folder.workspace, downloadFile: folder.download, uid };
+      await stage(spec, place, objects, this.#preparation.signal);
       return null;
     } catch (error) {
       return { kind: "staging", message: (error as Error).message };

@@ -38,6 +38,11 @@ export class OrderFolder {
     return join(this.root, "run");
   }
 
+  /** A staged object on its way in. */
+  get download(): string {
+    return join(this.root, "download");
+  }
+
   create(): void {
     mkdirSync(this.root, { recursive: true });
     chmodSync(this.root, 0o711);

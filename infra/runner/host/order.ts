@@ -136,7 +136,7 @@ export class Order {
     const execution = new Execution(
       this.#host.guests,
       {
-        ...{ spec, secrets, redact, folder: this.#folder, spool: session.spool, source: this.#objects(session) },
+        ...{ spec, secrets, redact, folder: this.#folder, spool: session.spool, objects: this.#objects(session) },
         announce: (init) => this.#folder.storeGuest(init),
         unacknowledged: () => session.unacknowledged,
       },
@@ -175,7 +175,7 @@ export class Order {
   }
 
   #objects(session: OrderSession) {
-    return { intakeUrl: () => this.#host.intakeUrl(), session: session.token };
+    return { orderId: this.id, session: session.token, intakeUrl: () => this.#host.intakeUrl() };
   }
 
   async #finish(

@@ -1,18 +1,13 @@
-import { createHash } from "node:crypto";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { Readable, Transform } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
+import type { Readable } from "node:stream";
 import { LIMITS } from "../../kernel/limits.ts";
 import type { OrderSpec } from "../protocol.ts";
 import { REASON_LENGTH } from "./exit-record.ts";
+import { type ObjectAccess, upload } from "./intake-objects.ts";
 import { mediaTypeOf } from "./media-type.ts";
 import { filesBelow, openRegularFile, REBUILDABLE, RUNNER_PRIVATE, tarOf } from "./output-tar.ts";
 import { safePath } from "./safe-tar.ts";
-import type { ObjectSource } from "./staging.ts";
-
-const FIRST_RETRY_MS = 100;
-const LAST_RETRY_MS = 5_000;
 
 export type OutputFact =
   | { type: "output"; name: string; sha256: string; bytes: number; media: string; isTar: boolean }
@@ -38,7 +33,7 @@ class OutputFailure extends Error {}
 export async function collectOutputs(
   spec: OrderSpec,
   workspace: string,
-  to: ObjectSource,
+  to: ObjectAccess,
   done: ReadonlySet<string>,
   record: (fact: OutputFact) => void,
   signal: AbortSignal,
@@ -56,7 +51,7 @@ export async function collectOutputs(
       if (output.bytes > roomBytes)
         throw new OutputFailure(`larger than the ${spec.limits.outputBytes} bytes that all outputs together may have`);
       roomBytes -= output.bytes;
-      const stored = await upload(spec.orderId, output, to, signal);
+      const stored = await upload(to, output.open, signal);
       record({ type: "output", name, ...stored, media: output.media, isTar: output.isTar });
     } catch (error) {
       if (signal.aborted) return;
@@ -102,57 +97,4 @@ async function kindOf(code: string, parts: string[]): Promise<"file" | "folder" 
     if (!stats.isDirectory()) return "other";
   }
   return "folder";
-}
-
-async function upload(
-  orderId: string,
-  output: Output,
-  to: ObjectSource,
-  signal: AbortSignal,
-): Promise<{ sha256: string; bytes: number }> {
-  for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(LAST_RETRY_MS, waitMs * 2)) {
-    const counted = digesting();
-    const content = (await output.open()).pipe(counted.stream);
-    try {
-      const response = await fetch(`${to.intakeUrl()}/orders/${encodeURIComponent(orderId)}/objects`, {
-        method: "PUT",
-        headers: { authorization: `Bearer ${to.session}`, "content-type": "application/octet-stream" },
-        body: Readable.toWeb(content) as BodyInit,
-        duplex: "half",
-        signal,
-      } as RequestInit);
-      const text = await response.text();
-      if (response.ok) return same(counted.result(), JSON.parse(text) as { sha256: string; bytes: number });
-      if (response.status < 500 && response.status !== 408 && response.status !== 429)
-        throw new OutputFailure(`the upload was refused with ${response.status}: ${text.slice(0, 200)}`);
-    } catch (error) {
-      if (error instanceof OutputFailure || signal.aborted) throw error;
-      // Intake is away; its data is on disk here until it is back.
-    } finally {
-      content.destroy();
-    }
-    await sleep(waitMs, undefined, { signal });
-  }
-}
-
-function same(
-  sent: { sha256: string; bytes: number },
-  stored: { sha256: string; bytes: number },
-): { sha256: string; bytes: number } {
-  if (sent.sha256 !== stored.sha256 || sent.bytes !== stored.bytes)
-    throw new OutputFailure("other bytes were stored than were sent");
-  return sent;
-}
-
-function digesting(): { stream: Transform; result: () => { sha256: string; bytes: number } } {
-  const hash = createHash("sha256");
-  let bytes = 0;
-  const stream = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      hash.update(chunk);
-      bytes += chunk.length;
-      done(null, chunk);
-    },
-  });
-  return { stream, result: () => ({ sha256: hash.digest("hex"), bytes }) };
 }

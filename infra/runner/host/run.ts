@@ -21,6 +21,9 @@ export async function runHostAgent(options: HostAgentOptions): Promise<"served" 
   report(
     `host agent ${process.pid} serves ${options.folder}; isolation ${agent.isolation.level}: ${agent.isolation.detail}`,
   );
+  // One order's fault must not end every other guest of the machine; it is reported and its lease runs out.
+  process.on("uncaughtException", (error) => report(`uncaught: ${error.stack}`));
+  process.on("unhandledRejection", (reason) => report(`unhandled: ${(reason as Error)?.stack ?? reason}`));
   await new Promise<void>((resolve) => {
     // A terminal that closes is no reason to end what runs here.
     process.on("SIGHUP", () => {});

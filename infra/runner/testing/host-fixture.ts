@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HostClient } from "../host/client.ts";
@@ -38,6 +38,7 @@ export interface FixtureOptions {
   /** Instead of a new one that guests can reach; removed at the end all the same. */
   folder?: string;
   allowUnisolated?: boolean;
+  idleExitMs?: number;
   /** Path of bubblewrap; one that does not exist is a machine without it. */
   bubblewrap?: string;
   /** Runs the agent under this uid instead of the test's own; for a test that is root. */
@@ -80,12 +81,12 @@ export class HostFixture {
 
   async attach(): Promise<void> {
     this.#client?.close();
-    const { allowUnisolated = false, bubblewrap, uid } = this.#options;
+    const { allowUnisolated = false, bubblewrap, uid, idleExitMs = 60_000 } = this.#options;
     const settings: LauncherSettings = {
       folder: join(this.folder, "h"),
       allowUnisolated,
       version: "test",
-      idleExitMs: 60_000,
+      idleExitMs,
     };
     if (bubblewrap) settings.bubblewrap = bubblewrap;
     if (uid !== undefined && !existsSync(settings.folder)) {
@@ -130,12 +131,18 @@ export class HostFixture {
     await this.#gone();
   }
 
-  async stop(): Promise<void> {
+  async stopAgent(): Promise<void> {
     process.kill(this.pid, "SIGTERM");
     await this.#gone();
+  }
+
+  async stop(): Promise<void> {
+    await this.stopAgent();
     this.#client?.close();
     await this.intake.stop();
+    const faults = readFileSync(join(this.folder, "h", "host.log"), "utf8").match(/(uncaught|unhandled|Error:).*/g);
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+    if (faults) throw new Error(`the host agent met faults: ${faults.join("; ")}`);
   }
 
   #gone(): Promise<void> {

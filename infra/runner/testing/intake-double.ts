@@ -21,6 +21,9 @@ export class DoubleOrder {
   readonly records: RunnerRecord[] = [];
   allowance: Allowance = { want: "run", leaseMs: 90_000, fundedRunMs: null, deadlineMs: null };
   fenced = false;
+  /** Refuses the next frame with this code, as a platform does whose database is away. */
+  refuseNext: "retry" | "bad_frame" | null = null;
+  refusals = 0;
   socket: WebSocket | null = null;
   beats = 0;
   /** As the last beat told. */
@@ -62,6 +65,10 @@ export class IntakeDouble {
   readonly objects = new Map<string, Buffer>();
   /** Stops acknowledging while set, as a platform does whose database hangs. */
   silent = false;
+  /** Sends objects so slowly that they never arrive. */
+  slowObjects = false;
+  /** Breaks this many object transfers in the middle, as a platform does that is killed. */
+  brokenTransfers = 0;
   #server: http.Server | null = null;
   #sockets: WebSocketServer | null = null;
   #port = 0;
@@ -112,8 +119,17 @@ export class IntakeDouble {
   #frame(socket: WebSocket, frame: HostFrame): void {
     const { orderId } = frame;
     const order = this.orders.get(orderId);
+    const begins = frame.type === "open" || frame.type === "resume";
     const known = order && (frame.type === "open" ? frame.token === order.token : frame.session === order.session);
     if (order && known && !order.fenced) {
+      if (order.refuseNext !== null || (!begins && order.socket !== socket)) {
+        const code = order.refuseNext ?? "bad_frame";
+        order.refuseNext = null;
+        order.socket = null;
+        this.#say(socket, { type: "refused", orderId, code, message: "open or resume first" });
+        order.refusals++;
+        return;
+      }
       order.socket = socket;
       const answer = this.#answer(order, frame);
       if (answer) this.#say(socket, answer);
@@ -159,7 +175,17 @@ export class IntakeDouble {
       return void response.writeHead(404).end();
     if (request.method === "GET") {
       const content = this.objects.get(sha256 ?? "");
+      if (this.brokenTransfers > 0 && content) {
+        this.brokenTransfers--;
+        response.writeHead(200, { "content-length": content.length }).write(content.subarray(0, content.length / 2));
+        return void setTimeout(() => response.destroy(), 20);
+      }
+      if (this.slowObjects) return void response.writeHead(200).write("a");
       return void (content ? response.writeHead(200).end(content) : response.writeHead(404).end());
+    }
+    if (this.brokenTransfers > 0) {
+      this.brokenTransfers--;
+      return void request.once("data", () => request.destroy());
     }
     const parts: Buffer[] = [];
     try {
