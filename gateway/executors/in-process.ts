@@ -1,10 +1,18 @@
 import {
+  BREAK,
   createSourceEventStream,
   type DocumentNode,
   type ExecutionResult,
   execute,
   GraphQLError,
   type GraphQLSchema,
+  getNamedType,
+  isScalarType,
+  isSpecifiedScalarType,
+  Kind,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
 } from "graphql";
 import { type CompiledQuery, compileQuery, isCompiledQuery } from "graphql-jit";
 import type { Caller, SubgraphExecutor, SubgraphRequest } from "../request.ts";
@@ -15,20 +23,56 @@ export type ContextFor = (caller: Caller) => object;
 
 /** A subgraph that runs in this process: compiled once per document, without HTTP and without serialising. */
 export function inProcess(name: string, schema: GraphQLSchema, contextFor: ContextFor): SubgraphExecutor {
-  const compiled = new WeakMap<DocumentNode, CompiledQuery | ExecutionResult>();
+  const compiled = new WeakMap<DocumentNode, Compiled>();
   return {
     name,
     execute(request) {
       if (request.operationType === "subscription") return subscribe(schema, request, contextFor);
       let query = compiled.get(request.document);
       if (!query) {
-        query = compileQuery(schema, request.document, request.operationName) as CompiledQuery | ExecutionResult;
+        query = compile(schema, request);
         compiled.set(request.document, query);
       }
+      if (query === "interpreted") return settled(interpret(schema, request, contextFor));
       if (!isCompiledQuery(query)) return asInputError(query);
       return settled(query.query(undefined, contextFor(request), request.variables));
     },
   };
+}
+
+/** A document made ready, what is wrong with it, or that it is not compiled. */
+type Compiled = CompiledQuery | ExecutionResult | "interpreted";
+
+function compile(schema: GraphQLSchema, { document, operationName }: SubgraphRequest): Compiled {
+  if (hasOwnScalarLiterals(schema, document)) return "interpreted";
+  return compileQuery(schema, document, operationName) as CompiledQuery | ExecutionResult;
+}
+
+/** graphql-jit passes literals through JSON, which loses what a scalar of ours makes of them, such as an amount or a date. */
+function hasOwnScalarLiterals(schema: GraphQLSchema, document: DocumentNode): boolean {
+  const types = new TypeInfo(schema);
+  let found = false;
+  visit(
+    document,
+    visitWithTypeInfo(types, {
+      enter(node) {
+        if (!LITERALS.has(node.kind)) return undefined;
+        const type = getNamedType(types.getInputType());
+        found = isScalarType(type) && !isSpecifiedScalarType(type);
+        return found ? BREAK : undefined;
+      },
+    }),
+  );
+  return found;
+}
+
+const LITERALS = new Set<string>([Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOLEAN, Kind.ENUM, Kind.LIST, Kind.OBJECT]);
+
+function interpret(schema: GraphQLSchema, request: SubgraphRequest, contextFor: ContextFor) {
+  const { document, operationName, variables: variableValues } = request;
+  return execute({ schema, document, operationName, variableValues, contextValue: contextFor(request) }) as
+    | ExecutionResult
+    | Promise<ExecutionResult>;
 }
 
 /** Not compiled: graphql-jit ends a subscription with literal arguments at once. */
