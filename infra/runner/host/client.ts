@@ -43,6 +43,7 @@ export class HostClient {
 
   /** Rejects when the connection breaks before the answer or `signal` aborts: what became of the command is unknown then. */
   async ask<C extends HostCommand>(command: C, signal?: AbortSignal): Promise<AnswerTo<C>> {
+    signal?.throwIfAborted();
     const answer = await new Promise<HostAnswer>((resolve, reject) => {
       if (this.closed) return reject(new Error("the host agent is not connected"));
       signal?.addEventListener("abort", () => reject(signal.reason as Error), { once: true });

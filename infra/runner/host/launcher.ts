@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
+import { chmodSync, closeSync, mkdirSync, openSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -16,6 +16,7 @@ export interface LauncherSettings {
   idleExitMs: number;
 }
 
+const LONG_LOG_BYTES = 10 * 1024 * 1024;
 const POLL_MS = 10;
 const PATIENCE_MS = 20_000;
 
@@ -40,6 +41,7 @@ export async function attachToHostAgent(settings: LauncherSettings): Promise<Hos
 export function startHostAgent(settings: LauncherSettings, through: string[] = []): void {
   mkdirSync(settings.folder, { recursive: true });
   chmodSync(settings.folder, 0o711);
+  setAsideLongLog(settings.folder);
   const log = openSync(logOf(settings.folder), "a", 0o600);
   const options = [
     "--folder",
@@ -67,6 +69,12 @@ export function startHostAgent(settings: LauncherSettings, through: string[] = [
   });
   child.unref();
   closeSync(log);
+}
+
+/** Keeps one earlier log at most. */
+function setAsideLongLog(folder: string): void {
+  const log = statSync(logOf(folder), { throwIfNoEntry: false });
+  if (log && log.size > LONG_LOG_BYTES) renameSync(logOf(folder), `${logOf(folder)}.1`);
 }
 
 /** The agent's entry beside this file, compiled or as source. */

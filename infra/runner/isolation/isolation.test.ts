@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HostFixture, orderSpec, until } from "../testing/host-fixture.ts";
@@ -139,7 +139,6 @@ attempt('sysrq',lambda: open('/proc/sysrq-trigger','w'))
       [0, 1].map(() => host.launch(orderSpec(["sh", "-c", "cat /proc/self/uid_map; touch owned; sleep 100"]))),
     );
     await until(() => a!.log.length > 0 && b!.log.length > 0, "both run");
-    const { statSync } = await import("node:fs");
     const owner = (id: string) =>
       statSync(join(host.folder, "h", "orders", id, "workspace", "code", "owned"), { throwIfNoEntry: false })?.uid ?? 0;
     await until(() => owner(a!.spec.orderId) > 0 && owner(b!.spec.orderId) > 0, "both wrote a file");
@@ -168,9 +167,29 @@ os.kill(2,9)
   });
 });
 
+describe("a host agent in a folder whose path is longer than a socket's name may be", () => {
+  it("serves its driver and its guests all the same", async () => {
+    const deep = join(mkdtempSync("/var/tmp/nodus-deep-"), "d".repeat(80), "e".repeat(80));
+    mkdirSync(deep, { recursive: true });
+    chmodSync(join(deep, "..", ".."), 0o711);
+    const host = await HostFixture.start({ folder: deep });
+    try {
+      const order = await host.run([
+        "sh",
+        "-c",
+        "curl -s -o /dev/null -w '%{http_code}' -x $http_proxy http://no.where/",
+      ]);
+      expect(order.log.toString()).toBe("403");
+      expect(order.of("egress_denied")).toMatchObject([{ hostname: "no.where" }]);
+    } finally {
+      await host.stop();
+      rmSync(join(deep, "..", ".."), { recursive: true, force: true });
+    }
+  });
+});
+
 describe("a host agent in a folder that guests' users can't reach", () => {
   it.runIf(process.getuid?.() === 0)("refuses orders with the reason instead of running them unisolated", async () => {
-    const { mkdtempSync, rmSync } = await import("node:fs");
     const closed = mkdtempSync("/var/tmp/nodus-closed-");
     mkdirSync(join(closed, "h"));
     writeFileSync(join(closed, "note"), "");

@@ -33,17 +33,29 @@ export function isZombie(pid: number): boolean {
   return statFields(pid)?.[0] === "Z";
 }
 
-/** Pids of all processes in the PID namespace of `pid`; empty when it is gone or may not be looked at. */
+/** How old a list of all namespaces may be: many guests ask at the same time. */
+const SNAPSHOT_MS = 100;
+let snapshot: { atMs: number; pidsByNamespace: Map<string, number[]> } = {
+  atMs: Number.NEGATIVE_INFINITY,
+  pidsByNamespace: new Map(),
+};
+
+/** Pids of all processes in the PID namespace of `pid`, as of just now; empty when it is gone or may not be looked at. */
 export function pidsInNamespaceOf(pid: number): number[] {
-  const namespaceOf = (of: number | string): string | null => {
-    try {
-      return readlinkSync(`/proc/${of}/ns/pid`);
-    } catch {
-      return null; // gone, or another user's
-    }
-  };
-  const wanted = namespaceOf(pid);
-  return wanted === null ? [] : allPids().filter((other) => namespaceOf(other) === wanted);
+  if (performance.now() - snapshot.atMs > SNAPSHOT_MS) {
+    const pidsByNamespace = Map.groupBy(allPids(), (other) => pidNamespaceOf(other) ?? "");
+    snapshot = { atMs: performance.now(), pidsByNamespace };
+  }
+  const namespace = pidNamespaceOf(pid);
+  return namespace === null ? [] : (snapshot.pidsByNamespace.get(namespace) ?? []);
+}
+
+function pidNamespaceOf(pid: number): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch {
+    return null; // gone, or another user's
+  }
 }
 
 export function allPids(): number[] {

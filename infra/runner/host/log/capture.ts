@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Marker, MarkerLines } from "./marker-lines.ts";
 import { Redactor, type SecretAutomaton } from "./redact.ts";
 
@@ -6,6 +7,9 @@ import { Redactor, type SecretAutomaton } from "./redact.ts";
 const IDLE_MS = 100;
 /** How long a pipe may stay open and silent after the last process of its guest. */
 const SILENCE_MS = 2_000;
+/** Most that is read of one stream in a window: 50 MB a second. */
+const WINDOW_MS = 20;
+const WINDOW_BYTES = 1024 * 1024;
 /** Log bytes that may wait for the disk before the guest's pipes are left full. */
 const PENDING_BYTES = 4 * 1024 * 1024;
 
@@ -58,6 +62,7 @@ function captureStream(
   look: (bytes: Buffer) => void,
 ): Promise<void> {
   let idle: NodeJS.Timeout | undefined;
+  const pace = new Pace();
   const pass = (bytes: Buffer) => {
     if (bytes.length === 0) return;
     look(bytes);
@@ -76,11 +81,30 @@ function captureStream(
       clearTimeout(idle);
       pass(redactor.push(chunk));
       if (redactor.heldBytes > 0) idle = setTimeout(() => pass(redactor.idle()), IDLE_MS);
-      if (sink.pendingBytes() < PENDING_BYTES) return;
+      const full = sink.pendingBytes() >= PENDING_BYTES;
+      const restMs = pace.restMs(chunk.length);
+      if (!full && restMs === 0) return;
       stream.pause();
-      void sink.relieved().then(() => stream.resume());
+      void Promise.all([full ? sink.relieved() : null, sleep(restMs)]).then(() => stream.resume());
     });
-    // `close` alone comes when the pipe is destroyed.
+    // A pipe of our own fails only when it is destroyed, which is after the guest's end; `close` may then come alone.
     stream.once("end", finish).once("error", finish).once("close", finish);
   });
+}
+
+/** Keeps one guest that prints without end from taking the host agent's whole time from the others. */
+class Pace {
+  #windowStartMs = performance.now();
+  #bytes = 0;
+
+  /** How long to leave the pipe alone after `bytes` came. */
+  restMs(bytes: number): number {
+    const passedMs = performance.now() - this.#windowStartMs;
+    if (passedMs >= WINDOW_MS) {
+      this.#windowStartMs += passedMs;
+      this.#bytes = 0;
+    }
+    this.#bytes += bytes;
+    return this.#bytes < WINDOW_BYTES ? 0 : Math.max(1, WINDOW_MS - passedMs);
+  }
 }
