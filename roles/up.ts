@@ -12,6 +12,7 @@ import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
 import { pools } from "../subgraphs/pools/pool/pool.port.ts";
 import { banner } from "./banner.ts";
 import { computeSettings } from "./compute-settings.ts";
+import { foreignNouns } from "./foreign-nouns.ts";
 import { openParts, type Parts } from "./parts.ts";
 import { createFace } from "./serve.ts";
 import { startWork, type Work } from "./work.ts";
@@ -68,6 +69,7 @@ function services(parts: Parts, origin: string): ComputeServices {
     assets: assetPins,
     secrets: parts.secretPins,
     pools,
+    exists: foreignNouns,
     wakeups: parts.wakeups,
     objects: parts.objects.results,
     logger: parts.logger,

@@ -1,9 +1,11 @@
 import type { Logger } from "pino";
+import type { Exists } from "../../infra/db/exists.ts";
 import type { GraphContext } from "../../infra/graphql/context.ts";
 import type { Wakeups } from "../../infra/live/wakeups.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import type { AssetPort, SecretPort } from "../data/published.ts";
 import type { PoolPort } from "../pools/published.ts";
+import type { ForeignNoun } from "./foreign-nouns.ts";
 import type { OfferMarket } from "./offer/offer-market.ts";
 import type { ComputeSettings } from "./settings.ts";
 
@@ -14,6 +16,8 @@ export interface ComputeServices {
   readonly assets: AssetPort;
   readonly secrets: SecretPort;
   readonly pools: PoolPort;
+  /** Whether the tenant has an object of another domain. */
+  readonly exists: Record<ForeignNoun, Exists>;
   readonly wakeups: Pick<Wakeups, "on" | "healthy">;
   /** Where committed logs and outputs lie. */
   readonly objects: Pick<ObjectStore, "open">;

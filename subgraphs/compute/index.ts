@@ -1,4 +1,4 @@
-import { type Subgraph, subgraph } from "../../infra/graphql/subgraph.ts";
+import { type Reference, type Subgraph, subgraph } from "../../infra/graphql/subgraph.ts";
 import { Account } from "./account/account.entity.ts";
 import { AccountResolver, accountReference } from "./account/account.resolver.ts";
 import { ApiKey } from "./api-key/api-key.entity.ts";
@@ -8,7 +8,7 @@ import { LedgerEntryResolver, WorkloadMoneyResolver } from "./ledger/ledger.reso
 import { WorkloadLogResolver } from "./log/log.resolver.ts";
 import { Member } from "./member/member.entity.ts";
 import { MemberResolver, memberReference } from "./member/member.resolver.ts";
-import { NodeResolver } from "./node.resolver.ts";
+import { AssetStub, NodeResolver, PoolStub, SecretStub, WorkspaceStub } from "./node.resolver.ts";
 import { OutputResolver, WorkloadOutputsResolver } from "./output/output.resolver.ts";
 import { Placement } from "./placement/placement.entity.ts";
 import { PlacementResolver, placementReference, WorkloadPlacementsResolver } from "./placement/placement.resolver.ts";
@@ -52,6 +52,10 @@ export function buildComputeSubgraph(): Subgraph {
       [Placement, placementReference],
       [Team, teamReference],
       [Workload, workloadReference],
+      ...[AssetStub, PoolStub, SecretStub, WorkspaceStub].map((stub): [typeof stub, Reference] => [
+        stub,
+        ({ id }) => ({ id }),
+      ]),
     ],
   );
 }

@@ -54,6 +54,7 @@ export interface RestFace {
   readonly app: FastifyInstance;
   readonly compute: ComputeGraph;
   readonly results: ObjectStore;
+  readonly gateway: Gateway;
   ask(operationId: string, ask?: Ask): Promise<Answered>;
   close(): Promise<void>;
 }
@@ -83,7 +84,7 @@ export async function restFace(): Promise<RestFace> {
     },
   });
   return {
-    ...{ app, compute, results: compute.objects },
+    ...{ app, compute, gateway, results: compute.objects },
     ask: (operationId, ask = {}) => send(app, operationId, ask),
     close: async () => {
       await app.close();

@@ -13,6 +13,7 @@ import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { allEntities } from "../../roles/entities.ts";
+import { foreignNouns } from "../../roles/foreign-nouns.ts";
 import type { ComputeContext, ComputeServices } from "../../subgraphs/compute/compute-context.ts";
 import { buildComputeSubgraph } from "../../subgraphs/compute/index.ts";
 import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
@@ -80,6 +81,7 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
     assets: assetPins,
     secrets: new SecretPins(secretBox),
     pools,
+    exists: foreignNouns,
     wakeups: { on: (topic, f) => sleepers.on(topic, f), healthy: true },
     objects,
     logger,

@@ -1,6 +1,7 @@
 import type { Tx } from "../../../infra/db/database.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import type { RunnerRecord } from "../../../infra/runner/protocol.ts";
+import { recordBootSuccess } from "../offer/offer-health.commands.ts";
 import { attemptMachine, placementMachine } from "../placement/placement.machine.ts";
 import type { ComputeSettings } from "../settings.ts";
 import { stageMachine } from "../stage/stage.machine.ts";
@@ -40,10 +41,7 @@ export async function applyPhase(context: RecordContext, record: OfType<"phase">
   ]);
   if (attemptMachine.decide(attempt.state, "run") === "running")
     await tx.sql("update compute.attempt set state = 'running' where id = $1", [attempt.id]);
-  await tx.sql(
-    "update compute.offer set failures_in_row = 0, quarantined_until = null where id = $1 and failures_in_row > 0",
-    [placement.offerId],
-  );
+  await recordBootSuccess(tx, placement.offerId);
   if (stageMachine.decide(stage.status, "run") === "running") {
     stage.status = "running";
     await tx.sql("update compute.stage set status = 'running', started_at = coalesce(started_at, $2) where id = $1", [
