@@ -22,6 +22,7 @@ import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
 import { bytesPorts } from "./bytes.ts";
 import { buildSubgraph, contextFor, SUBGRAPH_NAMES } from "./graph.ts";
 import type { Parts } from "./parts.ts";
+import { readPersistedOperations } from "./persisted-operations.ts";
 import { allRefusals } from "./refusals.ts";
 
 /** Builds the HTTP face: the graph, REST and intake on one server, which does not listen yet. */
@@ -41,6 +42,10 @@ export async function createFace(
     clock,
     scalars: [Usd, SafeInt, Json],
     introspection: settings.introspection,
+    persisted: {
+      operations: settings.persistedOperations ? readPersistedOperations(settings.persistedOperations) : new Map(),
+      only: settings.persistedOnly,
+    },
   });
   parts.drain.onClose("key watch", watchKeys(parts, gateway));
   const app = await createServer(gateway, {

@@ -229,16 +229,23 @@ export const SETTINGS = {
     "Browser origins that may call the API, as a list; `*` for all.",
     listOf(origin),
   ),
-  graphiql: optional(
-    "NODUS_GRAPHIQL",
-    "1 unless NODE_ENV is production",
-    "Serves GraphiQL at /graphql to browsers.",
-    yesOrNo,
-  ),
+  graphiql: optional("NODUS_GRAPHIQL", "1 unless NODE_ENV is production", "Serves GraphiQL at /graphiql.", yesOrNo),
   introspection: optional(
     "NODUS_INTROSPECTION",
     "1 unless NODE_ENV is production",
     "Answers introspection queries.",
+    yesOrNo,
+  ),
+  persistedOperations: optional(
+    "NODUS_PERSISTED_OPERATIONS",
+    "none",
+    "File with registered operations, in the format of Apollo's persisted query manifests.",
+    text,
+  ),
+  persistedOnly: given(
+    "NODUS_PERSISTED_ONLY",
+    "0",
+    "Runs registered GraphQL operations only and refuses every other document.",
     yesOrNo,
   ),
   production: given(
