@@ -14,7 +14,7 @@ afterAll(() => face.close());
 async function run(document: string, actor: Actor, variables: Record<string, unknown> = {}) {
   const result = await face.gateway.execute({ document: parse(document), variables, actor, requestId: "req_node" });
   expect(result.errors).toBeUndefined();
-  return result.data as Record<string, Record<string, never> | null>;
+  return result.data as Record<string, Record<string, { id: string }> | null>;
 }
 
 const NODE =
