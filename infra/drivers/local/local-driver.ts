@@ -6,7 +6,7 @@ import type { IsolationReport } from "../../runner/protocol.ts";
 import type { Driver, LaunchOrder, LaunchOutcome, Observation, OfferFact } from "../driver.ts";
 import type { DeclaredAccelerator } from "./accelerators.ts";
 import { localOffers } from "./local-offers.ts";
-import { findNvidiaGpus, type InstalledGpu } from "./nvidia.ts";
+import { findNvidiaGpus, type GpuFinding } from "./nvidia.ts";
 
 export interface LocalDriverSettings {
   /** The host agent's folder and how to start it. */
@@ -30,7 +30,7 @@ export class LocalDriver implements Driver {
   readonly #settings: LocalDriverSettings;
   #attaching: Promise<HostClient> | null = null;
   #isolation: IsolationReport | null = null;
-  #installed: Promise<InstalledGpu[]> | null = null;
+  #found: Promise<GpuFinding> | null = null;
 
   constructor(settings: LocalDriverSettings) {
     this.#settings = settings;
@@ -42,10 +42,18 @@ export class LocalDriver implements Driver {
     return this.#isolation!;
   }
 
+  /** What was found out about real GPUs; a driver that is broken is told apart from none. */
+  gpus(): Promise<GpuFinding> {
+    if (!this.#settings.useInstalledGpus) return Promise.resolve({ status: "none" });
+    this.#found ??= findNvidiaGpus();
+    return this.#found;
+  }
+
   async offers(signal: AbortSignal): Promise<OfferFact[]> {
     const isolation = await within(this.isolation(), signal);
     // Orders would be refused one by one: a machine that can't isolate has nothing to offer.
     if (isolation.level === "none" && !this.#settings.host.allowUnisolated) return [];
+    const found = await this.gpus();
     const disk = await statfs(this.#settings.host.folder);
     const machine = {
       id: this.#settings.machineId,
@@ -57,7 +65,7 @@ export class LocalDriver implements Driver {
       region: this.#settings.region,
       rateMicrosPerHour: this.#settings.rateMicrosPerHour,
       declared: this.#settings.declaredAccelerators,
-      installed: await this.#gpus(),
+      installed: found.status === "present" ? found.gpus : [],
       isolated: isolation.level !== "none",
     });
   }
@@ -131,12 +139,6 @@ export class LocalDriver implements Driver {
     const hello = await client.ask({ op: "hello", intakeUrl: this.#settings.intakeUrl });
     this.#isolation = hello.isolation;
     return client;
-  }
-
-  #gpus(): Promise<InstalledGpu[]> {
-    if (!this.#settings.useInstalledGpus) return Promise.resolve([]);
-    this.#installed ??= findNvidiaGpus().then((found) => (found.status === "present" ? found.gpus : []));
-    return this.#installed;
   }
 }
 

@@ -1,4 +1,4 @@
-import { chownSync, mkdirSync, readFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../kernel/clock.ts";
@@ -120,7 +120,10 @@ async function probeFor({ folder, bubblewrap }: GuestHostSettings, binaries: Gue
     readOnly: [],
     devices: [],
   };
-  for (const path of [plan.run, plan.workspace]) mkdirSync(path, { recursive: true });
+  for (const path of [trial, plan.run, plan.workspace]) {
+    mkdirSync(path, { recursive: true });
+    chmodSync(path, 0o755); // whatever this process's umask is
+  }
   if (uids) chownSync(plan.workspace, uids.probe, uids.probe);
   return probeBubblewrap({ bubblewrap, plan, seccompFile: binaries.seccompFile, uid: uids?.probe ?? null });
 }

@@ -14,6 +14,8 @@ const { values } = parseArgs({
 });
 if (!values.folder?.startsWith("/")) throw new Error("--folder must be an absolute path");
 closeInheritedDescriptors();
+// Commands inherit it; what is private here is created with a mode of its own.
+process.umask(0o022);
 const idleExitMs = Number(values["idle-exit-ms"]);
 await runHostAgent({
   folder: values.folder,

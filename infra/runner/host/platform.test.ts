@@ -155,6 +155,21 @@ describe("a host agent and a platform that is not always well", () => {
   });
 });
 
+describe("a host agent whose umask closes everything", () => {
+  it("lets its guests reach what they need all the same", async () => {
+    const before = process.umask(0o077);
+    const host = await HostFixture.start();
+    process.umask(before);
+    const object = host.intake.object("data.txt", Buffer.from("data\n"), "file");
+    const order = await host.run(["sh", "-c", "cat $NODUS_INPUT_data/data.txt; touch x state/y $TMPDIR/z $HOME/h"], {
+      inputs: [{ name: "data", object }],
+    });
+    expect(order.log.toString()).toBe("data\n");
+    expect(order.exit?.code).toBe(0);
+    await host.stop();
+  });
+});
+
 describe("an idle host agent", () => {
   let host: HostFixture | undefined;
   afterEach(() => host?.stop());
