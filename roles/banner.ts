@@ -9,10 +9,12 @@ export interface BannerFacts {
   newKey: string | null;
   /** What guests are isolated by, or why the local host could not be asked. */
   isolation: IsolationReport | Error;
+  /** Variables that start like ours and are none, each with the name that was meant, if one is near. */
+  unknown: readonly { variable: string; meant: string | null }[];
 }
 
 /** What a person reads after `npm start`: addresses, the key once, something to paste, and what isolation is in force. */
-export function banner({ settings, origin, newKey, isolation }: BannerFacts): string {
+export function banner({ settings, origin, newKey, isolation, unknown }: BannerFacts): string {
   const key = newKey ?? "$NODUS_API_KEY";
   const lines = [
     "",
@@ -24,10 +26,13 @@ export function banner({ settings, origin, newKey, isolation }: BannerFacts): st
     `  Health     ${origin}/healthz  /readyz  /metrics`,
     `  Data       ${settings.dataDir}`,
     `  Isolation  ${isolationLine(isolation)}`,
+    ...unknown.map(
+      ({ variable, meant }) => `  Ignored    ${variable} is no setting${meant ? `; ${meant} is one` : ""}`,
+    ),
     "",
     newKey
-      ? `  API key    ${newKey}\n             Shown this once. Make others with: nodus keys mint`
-      : "  API key    the one that the first start showed (make another with: nodus keys mint)",
+      ? `  API key    ${newKey}\n             Shown this once. Make others with: node start.mjs keys mint`
+      : "  API key    the one that the first start showed (make another with: node start.mjs keys mint)",
     "",
     "A first workload over GraphQL (header: Authorization: Bearer <key>):",
     "",
@@ -40,7 +45,7 @@ export function banner({ settings, origin, newKey, isolation }: BannerFacts): st
     "",
     "The same over REST:",
     "",
-    `  curl -sS ${origin}/v1/workloads -H 'Authorization: Bearer ${key}' \\`,
+    `  curl -sS ${origin}/v1/workloads -H "Authorization: Bearer ${key}" \\`,
     "    -H 'Content-Type: application/json' -H 'Idempotency-Key: hello-2' \\",
     `    -d '{"source": {"command": ["sh", "-c", "echo hello; mkdir -p outputs; date > outputs/when.txt"]}}'`,
     "",

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { sqlState } from "../infra/db/database.ts";
 import { Drain, drainOnSignals } from "../infra/telemetry/drain.ts";
-import type { Settings } from "../infra/telemetry/environment.ts";
+import { type Settings, unknownVariables } from "../infra/telemetry/environment.ts";
 import type { Checks } from "../infra/telemetry/health.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
 import { openAccount } from "../subgraphs/compute/account/account.commands.ts";
@@ -32,34 +32,42 @@ export async function up(settings: Settings): Promise<void> {
 }
 
 async function start(settings: Settings, parts: Parts): Promise<void> {
-  const first = await bootstrap(parts.db, { key: settings.bootstrapKey ?? undefined, now: parts.clock.now() });
   // The settings need the port that was really taken, so the face listens before work starts.
   const compute = services(parts, `http://${hostOf(settings)}:${settings.port}`);
   let work: Work | null = null;
   const checks = checksOf(parts, () => work);
   const { app, phase } = await createFace(parts, compute, checks);
-  const origin = await app.listen({ host: settings.host, port: settings.port });
+  const address = await app.listen({ host: settings.host, port: settings.port });
   parts.drain.onClose("HTTP server", () => app.close());
-  Object.assign(compute.settings, computeSettings(settings, origin));
-  await parts.db.command((tx) =>
+  Object.assign(compute.settings, computeSettings(settings, address));
+  work = await startWork(parts, compute.settings, compute.market);
+  parts.drain.onClose("readiness", () => {
+    phase.now = "stopping";
+  });
+  const isolation = await work.local.isolation().catch((error: Error) => error);
+  // Last of all: the key's text is shown once, so a start that fails must not have made it.
+  const newKey = await openFirstTeam(parts, compute.settings.concurrentRunsLimit);
+  phase.now = "serving";
+  const origin = compute.settings.publicUrl;
+  process.stdout.write(banner({ settings, origin, newKey, isolation, unknown: unknownVariables() }));
+}
+
+/** Sees that the first team and its account are there. Resolves to the first key's text when this call made it. */
+async function openFirstTeam({ db, settings, clock }: Parts, concurrentRunsLimit: number): Promise<string | null> {
+  const first = await bootstrap(db, { key: settings.bootstrapKey ?? undefined, now: clock.now() });
+  await db.command((tx) =>
     openAccount(
       tx,
       {
         teamId: first.team.id,
         creditMicros: settings.newTeamCreditMicros,
         paymentMethod: settings.firstTeamHasPaymentMethod,
-        concurrentRunsLimit: compute.settings.concurrentRunsLimit,
+        concurrentRunsLimit,
       },
-      parts.clock.now(),
+      clock.now(),
     ),
   );
-  work = await startWork(parts, compute.settings, compute.market);
-  parts.drain.onClose("readiness", () => {
-    phase.now = "stopping";
-  });
-  const isolation = await work.local.isolation().catch((error: Error) => error);
-  phase.now = "serving";
-  process.stdout.write(banner({ settings, origin: compute.settings.publicUrl, newKey: first.key, isolation }));
+  return first.key;
 }
 
 function services(parts: Parts, origin: string): ComputeServices {
