@@ -60,7 +60,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const host = encodeURIComponent(first.socketFolder ?? "127.0.0.1");
   const url = `postgres://${DATABASE_USER}:${readPassword(folder)}@${host}:${first.port}/${DATABASE_NAME}`;
   await createDatabase(url);
-  logger.info({ pid: first.pid, port: first.port, adopted: first.adopted, folder }, "PostgreSQL is ready");
+  logger.info({ postgresPid: first.pid, port: first.port, adopted: first.adopted, folder }, "PostgreSQL is ready");
   return {
     url,
     folder,
