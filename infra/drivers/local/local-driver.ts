@@ -24,6 +24,9 @@ export interface LocalDriverSettings {
   useInstalledGpus: boolean;
 }
 
+/** How old a measured disk may be. */
+const DISK_AGE_MS = 60_000;
+
 /** This machine as a supplier: real processes under a host agent that outlives the platform. */
 export class LocalDriver implements Driver {
   readonly supplier = "local";
@@ -31,6 +34,7 @@ export class LocalDriver implements Driver {
   #attaching: Promise<HostClient> | null = null;
   #isolation: IsolationReport | null = null;
   #found: Promise<GpuFinding> | null = null;
+  #disk = { atMs: Number.NEGATIVE_INFINITY, freeBytes: 0 };
 
   constructor(settings: LocalDriverSettings) {
     this.#settings = settings;
@@ -54,12 +58,11 @@ export class LocalDriver implements Driver {
     // Orders would be refused one by one: a machine that can't isolate has nothing to offer.
     if (isolation.level === "none" && !this.#settings.host.allowUnisolated) return [];
     const found = await this.gpus();
-    const disk = await statfs(this.#settings.host.folder);
     const machine = {
       id: this.#settings.machineId,
       cores: availableParallelism(),
       memoryMb: Math.floor(totalmem() / 1024 ** 2),
-      diskFreeBytes: disk.bavail * disk.bsize,
+      diskFreeBytes: await this.#freeDiskBytes(),
     };
     return localOffers(machine, {
       region: this.#settings.region,
@@ -120,6 +123,16 @@ export class LocalDriver implements Driver {
   async close(): Promise<void> {
     (await this.#attaching?.catch(() => null))?.close();
     this.#attaching = null;
+  }
+
+  /** Measured now and then: an offer that changes with every written byte would be a new offer each time. */
+  async #freeDiskBytes(): Promise<number> {
+    const nowMs = performance.now();
+    if (nowMs - this.#disk.atMs > DISK_AGE_MS) {
+      const { bavail, bsize } = await statfs(this.#settings.host.folder);
+      this.#disk = { atMs: nowMs, freeBytes: bavail * bsize };
+    }
+    return this.#disk.freeBytes;
   }
 
   /** The connection to the agent; a new one, and if need be a new agent, when the last one broke. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HostClient } from "../../runner/host/client.ts";
-import { orderSpec, until } from "../../runner/testing/host-fixture.ts";
+import { orderSpec, stopHostAgent, until } from "../../runner/testing/host-fixture.ts";
 import { IntakeDouble } from "../../runner/testing/intake-double.ts";
 import { DEVICE_MEMORY_GB, familyOf, parseAccelerators } from "./accelerators.ts";
 import { LocalDriver, type LocalDriverSettings } from "./local-driver.ts";
@@ -146,19 +146,8 @@ describe("LocalDriver", () => {
     driver = new LocalDriver(settings);
   });
   afterAll(async () => {
-    const client = await HostClient.dial(home);
-    const { pid } = await client.ask({ op: "hello", intakeUrl: "" });
-    client.close();
     await driver.close();
-    process.kill(pid, "SIGTERM");
-    await until(
-      () =>
-        HostClient.dial(home).then(
-          (other) => other.close(),
-          () => true,
-        ),
-      "the host agent is gone",
-    );
+    await stopHostAgent(home);
     await intake.stop();
     rmSync(folder, { recursive: true, force: true });
   });

@@ -17,6 +17,8 @@ export interface LauncherSettings {
 }
 
 const LONG_LOG_BYTES = 10 * 1024 * 1024;
+/** Where the agent finds the system's programs; a person's own folders are not for guests. */
+const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const POLL_MS = 10;
 const PATIENCE_MS = 20_000;
 
@@ -65,7 +67,7 @@ export function startHostAgent(settings: LauncherSettings, through: string[] = [
     detached: true,
     stdio: ["ignore", log, log],
     // Name look-ups and file syncs share this pool: slow names must not hold up the spool.
-    env: { PATH: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin", UV_THREADPOOL_SIZE: "32" },
+    env: { PATH: SYSTEM_PATH, UV_THREADPOOL_SIZE: "32" },
   });
   child.unref();
   closeSync(log);

@@ -1,6 +1,9 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { HostAgent } from "./agent.ts";
-import { serveCommands } from "./command-socket.ts";
+import { HostClient } from "./client.ts";
+import { HOST_SOCKET, serveCommands } from "./command-socket.ts";
 import { takeLock } from "./lock.ts";
 
 export interface HostAgentOptions {
@@ -11,10 +14,18 @@ export interface HostAgentOptions {
   idleExitMs: number | null;
 }
 
-/** Runs a host agent until it is told to stop. Returns at once when another one already serves the folder. */
+/** How often an agent looks whether it is still wanted. */
+const LOOK_MS = 1_000;
+/** How long an agent that nobody can reach any more may take to end its guests and let go of the lock. */
+const LOCK_PATIENCE_MS = 15_000;
+
+/**
+ * Runs a host agent until it is told to stop, has been idle for too long, or its folder was removed: no platform finds
+ * it then. Returns when another one already serves the folder.
+ */
 export async function runHostAgent(options: HostAgentOptions): Promise<"served" | "another_serves"> {
   mkdirSync(options.folder, { recursive: true });
-  if (!(await takeLock(options.folder))) return "another_serves";
+  if (!(await takeLockInTime(options.folder))) return "another_serves";
   const report = (message: string) => console.error(JSON.stringify({ at: new Date().toISOString(), message }));
   const agent = await HostAgent.start({ ...options, report });
   const server = await serveCommands(options.folder, (command) => agent.obey(command));
@@ -29,11 +40,23 @@ export async function runHostAgent(options: HostAgentOptions): Promise<"served" 
     process.on("SIGHUP", () => {});
     process.once("SIGTERM", resolve);
     process.once("SIGINT", resolve);
-    if (options.idleExitMs === null) return;
-    const { idleExitMs } = options;
-    setInterval(() => agent.idleMs() > idleExitMs && resolve(), Math.min(1_000, idleExitMs)).unref();
+    const socket = join(options.folder, HOST_SOCKET);
+    const idleExitMs = options.idleExitMs ?? Number.POSITIVE_INFINITY;
+    const look = () => (agent.idleMs() > idleExitMs || !existsSync(socket)) && resolve();
+    setInterval(look, Math.min(LOOK_MS, idleExitMs)).unref();
   });
   server.close();
   await agent.close();
   return "served";
+}
+
+/** Waits for a holder of the lock that does not answer: it serves a removed folder of this name and is about to go. */
+async function takeLockInTime(folder: string): Promise<boolean> {
+  for (let waitedMs = 0; ; waitedMs += LOOK_MS / 10) {
+    if (await takeLock(folder)) return true;
+    const other = await HostClient.dial(folder).catch(() => null);
+    other?.close();
+    if (other || waitedMs >= LOCK_PATIENCE_MS) return false;
+    await sleep(LOOK_MS / 10);
+  }
 }

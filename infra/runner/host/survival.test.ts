@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { HostFixture, orderSpec, processesWith, until } from "../testing/host-fixture.ts";
@@ -60,6 +60,18 @@ describe("what a host agent stands", () => {
     await host.intake.start();
     await until(() => order.ended, "all of it arrives");
     expect(order.log.length).toBe(40_000_005);
+  });
+
+  it("lets go of a folder that was removed, so that the next agent of the same path starts afresh", async () => {
+    const marker = `folder-removed-${process.pid}`;
+    const order = await host.launch(orderSpec(["sh", "-c", `echo begun; sleep 100 # ${marker}`]));
+    await until(() => order.log.includes("begun"), "it runs");
+    const before = host.pid;
+    rmSync(join(host.folder, "h"), { recursive: true });
+    await host.attach();
+    expect(host.pid).not.toBe(before);
+    expect(processesWith(marker)).toEqual([]);
+    expect((await host.run(["echo", "anew"])).log.toString()).toBe("anew\n");
   });
 
   it("takes its guests along when it is killed, and its next life says so", async () => {

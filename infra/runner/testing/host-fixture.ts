@@ -158,6 +158,15 @@ export class HostFixture {
   }
 }
 
+/** Ends the agent of a folder and waits until it is gone; harmless where there is none. */
+export async function stopHostAgent(folder: string): Promise<void> {
+  const client = await HostClient.dial(folder).catch(() => null);
+  if (!client) return;
+  const { pid } = await client.ask({ op: "hello", intakeUrl: "" });
+  process.kill(pid, "SIGTERM");
+  await until(() => client.closed, "the host agent is gone");
+}
+
 /** Polls until something holds; fails with what was waited for. */
 export async function until(holds: () => unknown, what: string, timeoutMs = 20_000): Promise<void> {
   for (const endsAt = Date.now() + timeoutMs; ; await sleep(5)) {
