@@ -109,7 +109,7 @@ test("a monthly cap refuses what would pass it, and tells the cap", { timeout: 3
   const { client } = await anotherTeam(platform());
   await client.query("mutation { setAccountLimits(input: { monthlyCapUsd: 0.001 }) { account { monthlyCapUsd } } }");
   const { errors } = await client.graphql(CREATE, { workload: WORKLOAD, key: "capped" });
-  expect(errors[0]?.extensions).toMatchObject({ code: "budget_exceeded", monthly_spend_cap_usd: 0.001 });
+  expect(errors[0]?.extensions).toMatchObject({ code: "budget_exceeded", detail: { monthly_spend_cap_usd: 0.001 } });
 });
 
 test("a team without a payment method cannot spend even its credits", { timeout: 30_000 }, async () => {
