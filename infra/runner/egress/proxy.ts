@@ -12,7 +12,7 @@ import { EgressPolicy, normalHost, type Resolve } from "./policy.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Connections of one guest at a time. */
-const CONNECTIONS = 256;
+const CONNECTIONS = 128;
 /** Name look-ups of one guest at a time; they share a thread pool with the host agent's files. */
 const LOOKUPS = 4;
 /** Hop-by-hop headers; they end at the proxy. */

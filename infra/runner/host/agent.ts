@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { appendFileSync, chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { LIMITS } from "../../kernel/limits.ts";
 import type { HostAnswer, HostCommand } from "../protocol.ts";
@@ -8,9 +8,7 @@ import { createGuestHost } from "./guest-host.ts";
 import { IntakeLink } from "./link.ts";
 import { Order, type OrderHost } from "./order.ts";
 import { OrderFolder } from "./order-folder.ts";
-
-/** Ended and terminated ids that are remembered over restarts. */
-const REMEMBERED = 20_000;
+import { PastOrders } from "./past-orders.ts";
 
 export interface AgentSettings {
   /** Absolute; must be reachable by guests' users when the agent runs as root. */
@@ -30,8 +28,7 @@ export class HostAgent {
   readonly #guests: GuestHost;
   readonly #link: IntakeLink;
   readonly #orders = new Map<string, Order>();
-  /** What became of orders that are no more. */
-  readonly #past = new Map<string, "ended" | "terminated">();
+  readonly #past: PastOrders;
   readonly #beat: NodeJS.Timeout;
   #intakeUrl = "";
   #idleSinceMs = performance.now();
@@ -39,6 +36,7 @@ export class HostAgent {
   private constructor(settings: AgentSettings, guests: GuestHost) {
     this.#settings = settings;
     this.#guests = guests;
+    this.#past = new PastOrders(join(settings.folder, "past-orders"));
     this.#link = new IntakeLink(
       {
         connected: () => this.#each((order) => order.connected()),
@@ -61,7 +59,6 @@ export class HostAgent {
     const name = createHash("sha256").update(settings.folder).digest("hex").slice(0, 12);
     const guests = await createGuestHost({ ...settings, name });
     const agent = new HostAgent(settings, guests);
-    agent.#recall();
     await agent.#recover(orders);
     return agent;
   }
@@ -97,7 +94,7 @@ export class HostAgent {
         return {
           ok: true,
           op: "observe",
-          state: this.#orders.get(command.orderId)?.state ?? (this.#past.has(command.orderId) ? "gone" : "never_seen"),
+          state: this.#orders.get(command.orderId)?.state ?? (this.#past.get(command.orderId) ? "gone" : "never_seen"),
         };
       case "terminate":
         return { ok: true, op: "terminate", state: this.#terminate(command.orderId) };
@@ -137,7 +134,7 @@ export class HostAgent {
 
   #terminate(orderId: string): "terminating" | "gone" {
     const order = this.#orders.get(orderId);
-    this.#remember(orderId, "terminated");
+    this.#past.remember(orderId, "terminated");
     order?.terminate();
     return order && order.state !== "gone" ? "terminating" : "gone";
   }
@@ -149,7 +146,7 @@ export class HostAgent {
       intakeUrl: () => this.#intakeUrl,
       ordersFolder: join(this.#settings.folder, "orders"),
       report: this.#settings.report,
-      onGone: (orderId) => this.#past.has(orderId) || this.#remember(orderId, "ended"),
+      onGone: (orderId) => this.#past.remember(orderId, "ended"),
       onClosed: (orderId) => this.#orders.delete(orderId),
     };
   }
@@ -166,25 +163,6 @@ export class HostAgent {
       this.#orders.set(stored.orderId, order);
       order.recover(stored).catch((error: Error) => this.#settings.report(`${stored.orderId}: ${error.stack}`));
     }
-  }
-
-  get #memory(): string {
-    return join(this.#settings.folder, "past-orders");
-  }
-
-  #recall(): void {
-    if (!existsSync(this.#memory)) return;
-    const lines = readFileSync(this.#memory, "utf8").split("\n").slice(-REMEMBERED);
-    for (const line of lines) {
-      const match = /^(ended|terminated) (.+)$/.exec(line);
-      if (match) this.#past.set(match[2]!, match[1] as "ended" | "terminated");
-    }
-  }
-
-  #remember(orderId: string, fate: "ended" | "terminated"): void {
-    if (this.#past.get(orderId) === fate) return;
-    this.#past.set(orderId, fate);
-    appendFileSync(this.#memory, `${fate} ${JSON.stringify(orderId).slice(1, -1)}\n`, { mode: 0o600 });
   }
 
   #each(act: (order: Order) => void): void {

@@ -60,6 +60,7 @@ export class Execution {
   /** Aborts staging and the wait for a start. */
   readonly #preparation = new AbortController();
   #guest: Guest | null = null;
+  #uid: number | null = null;
   #disk: DiskUse | null = null;
   #killedBy: KilledBy | null = null;
   #hardStopped = false;
@@ -106,6 +107,12 @@ export class Execution {
     }
   }
 
+  /** Called when no file of the guest is left: only then may another guest have its uid. */
+  releaseUid(): void {
+    if (this.#uid !== null) this.#host.uids?.release(this.#uid);
+    this.#uid = null;
+  }
+
   /** Ends the guest. The first reason is the one that is reported; a later one may only make it quicker. */
   stop(stop: Stop): void {
     if (this.#guest?.commandOver || this.#hardStopped) return;
@@ -132,14 +139,11 @@ export class Execution {
     });
     if (this.#host.refusal !== null) return this.#neverRan({ kind: "isolation", message: this.#host.refusal });
     const uid = this.#host.uids?.take() ?? null;
-    try {
-      folder.create();
-      folder.prepareWorkspace(uid);
-      const unstaged = await this.#stage(uid);
-      return this.#killedBy || unstaged ? this.#neverRan(unstaged) : await this.#runGuest(uid);
-    } finally {
-      if (uid !== null) this.#host.uids?.release(uid);
-    }
+    this.#uid = uid;
+    folder.create();
+    folder.prepareWorkspace(uid);
+    const unstaged = await this.#stage(uid);
+    return this.#killedBy || unstaged ? this.#neverRan(unstaged) : await this.#runGuest(uid);
   }
 
   /** Why the files could not be brought; null when they are there. */

@@ -190,6 +190,7 @@ export class Order {
       await collectOutputs(spec, this.#folder.workspace, this.#objects(session), done, record, this.#terminated.signal);
     }
     await this.#folder.removeGuestFiles();
+    this.#execution?.releaseUid();
     spool.appendEnd(droppedUnits);
     await spool.flushed().catch(() => {}); // `#broken` has dealt with it
     this.#state = "gone";

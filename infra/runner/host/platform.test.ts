@@ -73,7 +73,7 @@ describe("a host agent and a platform that is not always well", () => {
         [
           "sh",
           "-c",
-          "cat $NODUS_INPUT_model/model.bin | wc -c; mkdir outputs; head -c 3000000 /dev/zero > outputs/x; sleep 0.3",
+          "cat $NODUS_INPUT_model/model.bin | wc -c; mkdir outputs; head -c 3000000 /dev/zero > outputs/x; sleep 1",
         ],
         { inputs: [{ name: "model", object }] },
       ),
@@ -91,15 +91,15 @@ describe("a host agent and a platform that is not always well", () => {
     const marker = `slept-${process.pid}`;
     const spec = orderSpec(["sh", "-c", `echo ready; sleep 100 # ${marker}`]);
     const order = host.intake.order(spec);
-    order.allowance = { ...order.allowance, leaseMs: 2_000 };
+    order.allowance = { ...order.allowance, leaseMs: 4_500 };
     await host.client.ask({ op: "launch", orderId: spec.orderId, token: order.token, intakeUrl: host.intake.url });
     await until(() => order.log.includes("ready"), "it runs");
     process.kill(host.pid, "SIGSTOP");
     // An allowance that waits in the socket's buffer must not count as contact once the machine is awake.
     host.intake.want(order, {});
-    await sleep(2_500);
+    await sleep(5_000);
     process.kill(host.pid, "SIGCONT");
-    await until(() => processesWith(marker).length === 0, "the guest is gone", 2_000);
+    await until(() => processesWith(marker).length === 0, "the guest is gone");
     await until(() => order.ended, "it ends");
     expect(order.exit?.killedBy).toBe("lease");
   });

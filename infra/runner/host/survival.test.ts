@@ -85,7 +85,7 @@ describe("what a host agent stands", () => {
     );
     await until(() => order.log.includes("begun") && processesWith(marker).length > 0, "it runs");
     await host.killAgent();
-    await until(() => processesWith(marker).length === 0, "no process of the guest is left", 2_000);
+    await until(() => processesWith(marker).length === 0, "no process of the guest is left");
     await host.attach();
     await until(() => order.ended, "the next life reports");
     expect(order.exit).toMatchObject({ code: null, signal: null, killedBy: "host_shutdown", startFailure: null });
@@ -114,7 +114,7 @@ describe("what a host agent stands", () => {
   });
 
   it("collects the outputs of a run that ended just before the host agent was killed", async () => {
-    const order = await host.launch(orderSpec(["sh", "-c", "mkdir outputs; echo data > outputs/f; sleep 0.3; exit 0"]));
+    const order = await host.launch(orderSpec(["sh", "-c", "mkdir outputs; echo data > outputs/f; sleep 1; exit 0"]));
     await until(() => order.of("phase").length === 2, "it runs");
     await host.intake.stop();
     const spool = join(host.folder, "h", "orders", order.spec.orderId, "spool.ndjson");
@@ -161,13 +161,13 @@ describe("what a host agent stands", () => {
         .ask({ op: "launch", orderId: spec.orderId, token: order.token, intakeUrl: host.intake.url })
         .then(() => order);
     };
-    const deadline = await start({ deadlineMs: 600, fundedRunMs: 60_000 });
-    const funding = await start({ deadlineMs: 60_000, fundedRunMs: 700 });
-    const lease = await start({ leaseMs: 900, fundedRunMs: 60_000 });
+    const deadline = await start({ deadlineMs: 4_000, fundedRunMs: 60_000 });
+    const funding = await start({ deadlineMs: 60_000, fundedRunMs: 1_500 });
+    const lease = await start({ leaseMs: 4_800, fundedRunMs: 60_000 });
     await until(() => [deadline, funding, lease].every((order) => order.ended), "all end");
     expect(deadline.exit).toMatchObject({ code: null, signal: "SIGKILL", killedBy: "deadline" });
     expect(funding.exit?.killedBy).toBe("funding");
-    expect(funding.exit?.ranMs).toBeLessThanOrEqual(700);
+    expect(funding.exit?.ranMs).toBeLessThanOrEqual(1_500);
     expect(lease.exit?.killedBy).toBe("lease");
     expect(processesWith(marker)).toEqual([]);
   });
