@@ -29,7 +29,6 @@ async function run() {
   if (command === "up" || command === "test") await installBubblewrap(say);
   if (command === "test") return await runTests(root, rest);
   const program = path.join(root, "dist", "nodus.js");
-  // Commands of the platform keep their data beside the project; user commands name files of the caller's folder.
-  const cwd = command === "up" || command === "bench" ? root : process.cwd();
-  return await handOver(pinnedNode(root), ["--enable-source-maps", program, command, ...rest], { cwd });
+  // Wherever it is called from, every command means the same data folder: .nodus beside this file unless told otherwise.
+  return await handOver(pinnedNode(root), ["--enable-source-maps", program, command, ...rest], { cwd: root });
 }
