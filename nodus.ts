@@ -29,6 +29,16 @@ program
     writeSchemas();
   });
 
+program
+  .command("bench")
+  .description("measure the platform beside the bare minimum of the same work; needs the development packages")
+  .option("--row <names...>", "only these rows")
+  .option("--profile <folder>", "write processor profiles of the measured processes there")
+  .action(async (options: { row?: string[]; profile?: string }) => {
+    const { bench } = await import("./tests/load/bench.ts");
+    await bench(options);
+  });
+
 const { addUserCommands } = await import("./cli/user-commands.ts");
 addUserCommands(program);
 const { addOperatorCommands } = await import("./cli/operator-commands.ts");
