@@ -28,6 +28,8 @@ declare module "fastify" {
     envelope?: Envelope;
     /** Answers without credentials. */
     open?: boolean;
+    /** Read by the server's CORS plugin: whether it answers OPTIONS itself. */
+    cors?: { preflight: boolean };
   }
 }
 
@@ -48,7 +50,8 @@ export async function restCompat(app: FastifyInstance, options: RestOptions): Pr
       method: method.toUpperCase() as HTTPMethods,
       url: routeUrl(path),
       exposeHeadRoute: false,
-      config,
+      // A documented OPTIONS is an operation; answered as a browser's preflight it would never be reached.
+      config: method === "options" ? { ...config, cors: { preflight: false } } : config,
       handler,
     });
   };
