@@ -16,7 +16,7 @@ import { Usd } from "../../../infra/graphql/scalars.ts";
 import { lesserMicros, type Micros } from "../../../infra/kernel/micros.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import type { ComputeContext } from "../compute-context.ts";
-import { monthStart, trialBalance } from "../ledger/ledger.commands.ts";
+import { monthToDateMicros, trialBalance } from "../ledger/ledger.commands.ts";
 import { hasControl } from "../workload/validate/text.ts";
 import { type AccountLimits, grantCredit, setLimits } from "./account.commands.ts";
 import { Account } from "./account.entity.ts";
@@ -84,14 +84,14 @@ export class AccountResolver {
 
   @FieldResolver(() => Usd, { description: "Charged in the current calendar month (UTC)." })
   monthToDateUsd(@Root() account: Account, @Ctx() context: ComputeContext): Micros {
-    return monthSpend(account, context.clock.now());
+    return monthToDateMicros(account, context.clock.now());
   }
 
   @FieldResolver(() => Usd, { description: "What new work may still reserve." })
   headroomUsd(@Root() account: Account, @Ctx() context: ComputeContext): Micros {
     const free = account.balanceMicros - account.heldMicros;
     if (account.monthlyCapMicros === null) return free;
-    const underCap = account.monthlyCapMicros - monthSpend(account, context.clock.now()) - account.heldMicros;
+    const underCap = account.monthlyCapMicros - monthToDateMicros(account, context.clock.now()) - account.heldMicros;
     return lesserMicros(free, underCap);
   }
 
@@ -99,10 +99,6 @@ export class AccountResolver {
   trialBalanceUsd(@Root() account: Account, @Ctx() context: ComputeContext): Promise<Micros> {
     return trialBalance(context.db, account.id);
   }
-}
-
-function monthSpend(account: Account, now: Date): Micros {
-  return account.monthStart.getTime() === monthStart(now).getTime() ? account.monthSpendMicros : 0n;
 }
 
 /** The caller's own account; null for another team's. */

@@ -1,7 +1,7 @@
 import { sqlState, type Tx } from "../../../infra/db/database.ts";
 import { lesserMicros, type Micros, toUsd } from "../../../infra/kernel/micros.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
-import { monthStart } from "../ledger/ledger.commands.ts";
+import { monthSpendSql, monthStart, monthToDateMicros } from "../ledger/ledger.commands.ts";
 import { cappedCharge, chargeFor } from "../ledger/price.ts";
 import { Account } from "./account.entity.ts";
 import { ACCOUNT } from "./account.refusals.ts";
@@ -29,11 +29,11 @@ export async function admit(tx: Tx, admission: Admission): Promise<void> {
   const least = leastCredit(admission);
   const refusal = await measured(async () => {
     const admitted = await tx.sql(
-      `update compute.account set active_runs = active_runs + 1
+      `update compute.account a set active_runs = active_runs + 1
        where id = $1 and books_balanced and payment_method and active_runs < concurrent_runs_limit
          and balance_micros - held_micros >= $2
          and (monthly_cap_micros is null
-           or monthly_cap_micros - (case when month_start = $3 then month_spend_micros else 0 end) - held_micros >= $2)
+           or monthly_cap_micros - ${monthSpendSql("$3")} - held_micros >= $2)
        returning id`,
       [tenantId, least, monthStart(now)],
     );
@@ -78,8 +78,7 @@ function arithmetic(
   accruingMicros: Micros,
   { estimateMicros, now }: Admission,
 ): Record<string, number> {
-  const month = monthStart(now);
-  const monthSpend = account.monthStart.getTime() === month.getTime() ? account.monthSpendMicros : 0n;
+  const monthSpend = monthToDateMicros(account, now);
   const cap = account.monthlyCapMicros;
   const accrued = lesserMicros(accruingMicros, account.heldMicros);
   const free = account.balanceMicros - account.heldMicros;

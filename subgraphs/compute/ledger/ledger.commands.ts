@@ -1,6 +1,7 @@
 import type { Tx } from "../../../infra/db/database.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
+import type { Account } from "../account/account.entity.ts";
 import type { LedgerAccount } from "./ledger-entry.entity.ts";
 
 /**
@@ -11,6 +12,19 @@ import type { LedgerAccount } from "./ledger-entry.entity.ts";
 /** First instant of the UTC month of `now`. */
 export function monthStart(now: Date): Date {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1));
+}
+
+/**
+ * SQL: what an account `a` has spent in the month that begins at the parameter. The clocks of two processes differ around
+ * midnight, so a month that another one has begun already counts as this one, and never falls back to the old.
+ */
+export function monthSpendSql(parameter: string): string {
+  return `(case when a.month_start >= ${parameter} then a.month_spend_micros else 0 end)`;
+}
+
+/** What an account has spent in the month of `now`. */
+export function monthToDateMicros(account: Pick<Account, "monthStart" | "monthSpendMicros">, now: Date): Micros {
+  return account.monthStart >= monthStart(now) ? account.monthSpendMicros : 0n;
 }
 
 /** Why a hold was not given. */
@@ -34,18 +48,15 @@ export async function hold(
   );
   if (own.length === 0) return "workload_budget";
   const taken = await tx.sql(
-    `update compute.account set held_micros = held_micros + $2, updated_at = $3
+    `update compute.account a set held_micros = held_micros + $2, updated_at = $3
      where id = $1 and payment_method and balance_micros - held_micros >= $2
-       and (monthly_cap_micros is null or monthly_cap_micros - ${MONTH_SPEND} - held_micros >= $2) returning id`,
+       and (monthly_cap_micros is null or monthly_cap_micros - ${monthSpendSql("$4")} - held_micros >= $2) returning id`,
     [tenantId, micros, now, monthStart(now)],
   );
   if (taken.length === 1) return "held";
   await tx.sql("update compute.workload set held_micros = held_micros - $2 where id = $1", [workloadId, micros]);
   return whyRefused(tx, tenantId, micros);
 }
-
-/** This month's posted spend, with the month's first instant as `$4`. */
-const MONTH_SPEND = "(case when month_start = $4 then month_spend_micros else 0 end)";
 
 async function whyRefused(tx: Tx, tenantId: string, micros: Micros): Promise<HoldRefusal> {
   const [account] = await tx.sql<{ payment_method: boolean; credit: bigint }>(
@@ -115,8 +126,8 @@ export async function charge(tx: Tx, tenantId: string, workloadId: string, micro
     now,
   ]);
   await tx.sql(
-    `update compute.account set balance_micros = balance_micros - $2, updated_at = $3,
-       month_spend_micros = ${MONTH_SPEND} + $2, month_start = $4
+    `update compute.account a set balance_micros = balance_micros - $2, updated_at = $3,
+       month_spend_micros = ${monthSpendSql("$4")} + $2, month_start = greatest(month_start, $4)
      where id = $1`,
     [tenantId, micros, now, monthStart(now)],
   );

@@ -28,10 +28,17 @@ export function cappedCharge(charge: Charge, capMicros: Micros): Charge {
 
 /** Longest running time in milliseconds whose charge does not exceed `micros`; null when running is free. */
 export function runMsFor(price: Price, micros: Micros): number | null {
-  if (price.rateMicrosPerHour === 0n) return null;
-  // First guess from the gross rate, then corrected for the two roundings down; the guess is never too long.
-  const gross = price.rateMicrosPerHour + basisPoints(price.rateMicrosPerHour, price.feeBasisPoints) + 1n;
-  return fundedMs(gross, micros);
+  return price.rateMicrosPerHour === 0n ? null : fundedMs(dearest(price), micros);
+}
+
+/** The least that pays for `ms` of running: what `runMsFor` turns into at least that long. */
+export function microsFor(price: Price, ms: number): Micros {
+  return price.rateMicrosPerHour === 0n ? 0n : chargeMicros(dearest(price), ms) + 1n;
+}
+
+/** An hourly price that is never below the true one, whatever the fee is rounded to: authorised time is never too long. */
+function dearest(price: Price): Micros {
+  return hourlyMicros(price) + 1n;
 }
 
 /** What an hour of running costs in all: the capacity's rate and the fee on it. */

@@ -1,8 +1,8 @@
 import type { Tx } from "../../../infra/db/database.ts";
 import { lesserMicros, type Micros, toUsd } from "../../../infra/kernel/micros.ts";
 import type { Allowance } from "../../../infra/runner/protocol.ts";
-import { hold, monthStart } from "../ledger/ledger.commands.ts";
-import { chargeFor, type Price, runMsFor } from "../ledger/price.ts";
+import { hold, monthSpendSql, monthStart } from "../ledger/ledger.commands.ts";
+import { chargeFor, microsFor, type Price, runMsFor } from "../ledger/price.ts";
 import type { Placement } from "../placement/placement.entity.ts";
 import type { ComputeSettings } from "../settings.ts";
 import type { Workload } from "../workload/workload.entity.ts";
@@ -40,11 +40,12 @@ export async function extendFunding(
 ): Promise<Micros> {
   const price = priceOf(placement);
   const fundedMs = runMsFor(price, placement.heldMicros);
-  if (fundedMs === null || !placement.runningAt) return placement.heldMicros;
-  const usedMs = Math.max(0, now.getTime() - placement.runningAt.getTime());
+  // Nothing more is charged once the command is over.
+  if (fundedMs === null || !placement.runningAt || placement.ranMs !== null) return placement.heldMicros;
+  const usedMs = usedMsOf(placement, now);
   const windowMs = Math.max(settings.firstWindowMs, WINDOW_BEATS * settings.heartbeatIntervalMs);
   if (fundedMs - usedMs > windowMs / 2) return placement.heldMicros;
-  const wanted = chargeFor(price, Math.max(0, usedMs - fundedMs) + windowMs).totalMicros + 1n;
+  const wanted = microsFor(price, Math.max(usedMs, fundedMs) + windowMs) - placement.heldMicros;
   const free = await freeToHold(tx, workload, now);
   const amount = lesserMicros(wanted, free);
   if (amount <= 0n) return placement.heldMicros;
@@ -55,12 +56,17 @@ export async function extendFunding(
   return held;
 }
 
+/** Charged time so far: what the host measured once the command is over, and what has passed until then. */
+function usedMsOf({ runningAt, ranMs }: Placement, now: Date): number {
+  return ranMs ?? (runningAt ? Math.max(0, now.getTime() - runningAt.getTime()) : 0);
+}
+
 async function freeToHold(tx: Tx, workload: Workload, now: Date): Promise<Micros> {
   const [row] = await tx.sql<{ free: bigint | null }>(
     `select least(
        a.balance_micros - a.held_micros,
        case when a.monthly_cap_micros is null then null
-            else a.monthly_cap_micros - (case when a.month_start = $3 then a.month_spend_micros else 0 end) - a.held_micros end,
+            else a.monthly_cap_micros - ${monthSpendSql("$3")} - a.held_micros end,
        case when w.max_cost_micros is null then null else w.max_cost_micros - w.spend_micros - w.held_micros end) as free
      from compute.account a, compute.workload w where a.id = $1 and w.id = $2 and a.payment_method`,
     [workload.tenantId, workload.id, monthStart(now)],
@@ -75,7 +81,7 @@ const WARN_AT_PERCENT = [50, 80, 95] as const;
 export async function warnOfBudget(tx: Tx, workload: Workload, placement: Placement, now: Date): Promise<void> {
   const limit = workload.maxCostMicros;
   if (limit === null || !placement.runningAt) return;
-  const accrued = chargeFor(priceOf(placement), Math.max(0, now.getTime() - placement.runningAt.getTime())).totalMicros;
+  const accrued = chargeFor(priceOf(placement), usedMsOf(placement, now)).totalMicros;
   const spent = workload.spendMicros + lesserMicros(accrued, placement.heldMicros);
   const reached = WARN_AT_PERCENT.filter((p) => spent * 100n >= limit * BigInt(p)).at(-1) ?? 0;
   if (reached <= workload.budgetWarnedPercent) return;
