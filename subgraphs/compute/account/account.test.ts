@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { insertAccount, insertPlaced, insertWorkload, TENANT } from "../../../tests/support/compute-fixtures.ts";
 import { type ComputeGraph, computeGraph, MEMBER, TEAM_KEY } from "../../../tests/support/compute-graph.ts";
-import { moveWorkload } from "../workload/workload.transitions.ts";
+import { finishWorkload } from "../lifecycle/finish.commands.ts";
 import { auditBooks, openAccount } from "./account.commands.ts";
 import { admit } from "./admission.ts";
 
@@ -77,7 +77,8 @@ test("the count of unfinished workloads is what the table says, whatever came fi
     ids.push((await insertWorkload(db, now)).workloadId);
     await db.command((tx) => admit(tx, { tenantId: TENANT, estimateMicros: 0n, now }));
   }
-  const end = (id: string) => db.command((tx) => moveWorkload(tx, id, { event: "cancel", now }));
+  const over = { event: "cancel", reason: "cancelled", message: "Cancelled." } as const;
+  const end = (workloadId: string) => db.command((tx) => finishWorkload(tx, { workloadId, ...over, now }));
   await Promise.all([end(ids[0]!), end(ids[0]!), end(ids[1]!)]);
   const [row] = await db.sql<{ counted: number; truth: bigint }>(
     `select active_runs as counted, (select count(*) from compute.workload where status <> 'cancelled') as truth

@@ -14,12 +14,7 @@ type EndRecord = Extract<RunnerRecord, { type: "end" }>;
 /** The host has nothing of the guest any more: the generation's truth decides what becomes of its stage and workload. */
 export async function endGeneration(context: RecordContext, record: EndRecord): Promise<void> {
   const { tx, placement, now } = context;
-  await tx.sql(
-    `update compute.placement set log_sha256 = $2, log_complete = true, log_bytes = greatest(log_bytes, $3), dropped_units = $4
-     where id = $1`,
-    [placement.id, record.logSha256, record.logBytes, record.droppedUnits],
-  );
-  placement.logComplete = true;
+  await completeLog(context, record);
   const verdict = verdictOf(
     {
       code: placement.oom && placement.signal === null ? null : codeOf(context),
@@ -35,6 +30,7 @@ export async function endGeneration(context: RecordContext, record: EndRecord): 
       placementId: placement.id,
       trigger: verdict.trigger,
       ranMs: placement.ranMs ?? undefined,
+      logWhole: endWasSeen(context),
       now,
     });
     return;
@@ -47,6 +43,28 @@ export async function endGeneration(context: RecordContext, record: EndRecord): 
     now,
   });
   await endStage(context, verdict);
+}
+
+/**
+ * No more log will come. The host's digest is kept where it is of what we have; bytes that never came are lost, unless
+ * the log was cut at its limit before them.
+ */
+async function completeLog({ tx, placement }: RecordContext, record: EndRecord): Promise<void> {
+  placement.logComplete = true;
+  placement.logTailLost ||= record.logBytes > placement.logBytes && !placement.logTruncated;
+  placement.logSha256 = record.logBytes === placement.logBytes ? record.logSha256 : null;
+  await tx.sql(
+    "update compute.placement set log_complete = true, log_tail_lost = $2, log_sha256 = $3, dropped_units = $4 where id = $1",
+    [placement.id, placement.logTailLost, placement.logSha256, Math.min(record.droppedUnits, MOST_DROPPED_UNITS)],
+  );
+}
+
+/** What the column holds; more is as bad. */
+const MOST_DROPPED_UNITS = 2 ** 31 - 1;
+
+/** A host that was killed tells in its next life what it had stored; bytes on their way to it went with the command. */
+function endWasSeen({ placement: { exitCode, signal, startFailure } }: RecordContext): boolean {
+  return exitCode !== null || signal !== null || startFailure !== null;
 }
 
 /** A signalled command has a code of 128 + n on the wire and none of its own. */

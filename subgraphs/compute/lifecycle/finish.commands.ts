@@ -1,13 +1,17 @@
 import type { Tx } from "../../../infra/db/database.ts";
 import { enqueue } from "../../../infra/db/outbox.ts";
+import { toUsd } from "../../../infra/kernel/micros.ts";
 import type { KilledBy, Want } from "../../../infra/runner/protocol.ts";
-import { closeWorkload, commitLog, placeStage, releaseAttempt, settlePlacement } from "../jobs.ts";
+import { closeWorkload, commitLog, releaseAttempt, settlePlacement } from "../jobs.ts";
+import { accruedCharge } from "../ledger/meter.ts";
 import { Attempt, Placement } from "../placement/placement.entity.ts";
 import { attemptMachine, placementMachine } from "../placement/placement.machine.ts";
+import { endOpenStages } from "../stage/stage.commands.ts";
 import { Stage } from "../stage/stage.entity.ts";
-import { stageMachine } from "../stage/stage.machine.ts";
 import { topics } from "../topics.ts";
-import { appendEvent, moveWorkload } from "../workload/workload.transitions.ts";
+import { Workload } from "../workload/workload.entity.ts";
+import { appendEvent, leaveActiveRuns, moveWorkload } from "../workload/workload.transitions.ts";
+import { afterLoss, recordInterruption, recover } from "./recovery.ts";
 
 /**
  * How things end. Rows are locked in one order everywhere: workload, stages, placement, attempt, and the account last.
@@ -28,11 +32,6 @@ export interface WorkloadEnd {
 /** Ends a workload with everything that is still open of it. False when it was over already. */
 export async function finishWorkload(tx: Tx, end: WorkloadEnd): Promise<boolean> {
   const { workloadId, event, reason, message, now } = end;
-  const [counted] = await tx.sql<{ outputs: bigint; spend: bigint }>(
-    `select (select count(*) from compute.output o where o.workload_id = w.id) as outputs, w.spend_micros as spend
-     from compute.workload w where w.id = $1 for update`,
-    [workloadId],
-  );
   const moved = await moveWorkload(tx, workloadId, {
     event,
     now,
@@ -45,7 +44,7 @@ export async function finishWorkload(tx: Tx, end: WorkloadEnd): Promise<boolean>
       message,
       exit_code: end.exitCode ?? null,
       signal: end.signal ?? null,
-      outputs: Number(counted?.outputs ?? 0n),
+      ...(await outcome(tx, workloadId, now)),
       ...end.payload,
     },
   });
@@ -62,31 +61,23 @@ export async function finishWorkload(tx: Tx, end: WorkloadEnd): Promise<boolean>
   );
   // Otherwise the settlement of the last placement sends for it.
   if (!unsettled) await enqueue(tx, closeWorkload, { workloadId }, now);
+  await leaveActiveRuns(tx, workloadId);
   return true;
 }
 
-async function endOpenStages(
-  tx: Tx,
-  workloadId: string,
-  event: WorkloadEnd["event"],
-  reason: string | null,
-  now: Date,
-): Promise<void> {
-  const stages = await tx.rows(
-    Stage,
-    "where t.workload_id = $1 and t.ended_at is null order by t.position for update",
+/** What came of a workload: its results, and what it has cost, posted or not. */
+async function outcome(tx: Tx, workloadId: string, now: Date): Promise<{ outputs: number; spend_usd: number }> {
+  const [workload] = await tx.sql<{ outputs: bigint; spend: bigint }>(
+    `select (select count(*) from compute.output o where o.workload_id = w.id) as outputs, w.spend_micros as spend
+     from compute.workload w where w.id = $1 for update`,
     [workloadId],
   );
-  for (const stage of stages) {
-    const next = stageMachine.decide(stage.status, stage.status === "pending" ? "cancel" : event);
-    if (next === "ignore" || next === "refuse") continue;
-    await tx.sql("update compute.stage set status = $2, reason = coalesce(reason, $3), ended_at = $4 where id = $1", [
-      stage.id,
-      next,
-      reason,
-      now,
-    ]);
-  }
+  const unposted = await tx.rows(Placement, "where t.workload_id = $1 and t.state <> 'closed'", [workloadId]);
+  const spend = unposted.reduce(
+    (sum, p) => sum + accruedCharge({ ...p, ranMs: p.ranMs ?? heardMs(p, now) }, now).totalMicros,
+    workload?.spend ?? 0n,
+  );
+  return { outputs: Number(workload?.outputs ?? 0n), spend_usd: toUsd(spend) };
 }
 
 export interface PlacementEnd {
@@ -179,11 +170,11 @@ export async function requestStop(
 
 /** Once a generation is over and its suppliers hold nothing of it any more, says so and sends for the settlement. */
 export async function closeIfGone(tx: Tx, placementId: string, now: Date): Promise<void> {
-  const gone = await tx.sql<{ workload_id: string; generation: number }>(
+  const gone = await tx.sql<{ workload_id: string; stage_id: string; generation: number }>(
     `update compute.placement p set gone_at = $2
      where p.id = $1 and p.state = 'ended' and p.gone_at is null
        and not exists (select 1 from compute.attempt a where a.placement_id = p.id and a.state <> 'gone')
-     returning p.workload_id, p.generation`,
+     returning p.workload_id, p.stage_id, p.generation`,
     [placementId, now],
   );
   const [row] = gone;
@@ -192,7 +183,7 @@ export async function closeIfGone(tx: Tx, placementId: string, now: Date): Promi
     tx,
     row.workload_id,
     "workload.resources_released",
-    { generation: row.generation, confirmed_at: now.toISOString() },
+    { stage_id: row.stage_id, generation: row.generation, confirmed_at: now.toISOString() },
     now,
   );
   await tx.sql(
@@ -204,71 +195,28 @@ export async function closeIfGone(tx: Tx, placementId: string, now: Date): Promi
   await enqueue(tx, settlePlacement, { placementId }, now);
 }
 
-/** Recoveries that a stage may use before its workload fails. */
-export const MAX_RECOVERIES = 10;
-
 /** Ends a generation that was lost and decides by the stage's policy whether another follows. */
 export async function loseGeneration(
   tx: Tx,
-  lost: { placementId: string; trigger: string; ranMs?: number; now: Date },
+  lost: { placementId: string; trigger: string; ranMs?: number; logWhole?: boolean; now: Date },
 ): Promise<void> {
   const { placementId, trigger, now } = lost;
   const [found] = await tx.sql<{ workload_id: string; stage_run_id: string }>(
-    "select workload_id, stage_run_id from compute.placement where id = $1 and state in ('provisioning', 'running')",
+    "select workload_id, stage_run_id from compute.placement where id = $1",
     [placementId],
   );
   if (!found) return;
   const { workload_id: workloadId, stage_run_id: stageRunId } = found;
-  const [workload] = await tx.sql<{ cancel_requested_at: Date | null }>(
-    "select cancel_requested_at from compute.workload where id = $1 for update",
-    [workloadId],
-  );
+  const workload = await tx.row(Workload, "where t.id = $1 for update", [workloadId]);
   const stage = await tx.row(Stage, "where t.id = $1 for update", [stageRunId]);
-  if (!workload || !stage) return;
-  await endPlacement(tx, { placementId, outcome: "lost", interruptTrigger: trigger, ranMs: lost.ranMs, now });
-  if (workload.cancel_requested_at) {
-    await finishWorkload(tx, { workloadId, event: "cancel", reason: "cancelled", message: "Cancelled.", now });
-    return;
-  }
-  const refusal = recoveryRefusal(stage);
-  if (refusal) {
-    await finishWorkload(tx, { workloadId, event: "fail", reason: refusal.reason, message: refusal.message, now });
-    return;
-  }
-  await recover(tx, stage, trigger, now);
-}
-
-function recoveryRefusal(stage: Stage): { reason: string; message: string } | null {
-  if (!stage.spec.resumeOnInterruption)
-    return {
-      reason: "recovery_disabled",
-      message: "The machine was lost, and the workload does not resume on interruption.",
-    };
-  if (stage.recoveries >= MAX_RECOVERIES)
-    return {
-      reason: "recovery_exhausted",
-      message: `The machine was lost ${stage.recoveries + 1} times; no further recovery is tried.`,
-    };
-  return null;
-}
-
-async function recover(tx: Tx, stage: Stage, trigger: string, now: Date): Promise<void> {
-  await tx.sql(
-    "update compute.stage set status = 'placing', fence = fence + 1, next_try_at = $2, recoveries = recoveries + 1, failed_offer_ids = '{}' where id = $1 and status in ('starting', 'running')",
-    [stage.id, now],
-  );
-  await moveWorkload(tx, stage.workloadId, {
-    event: "interrupt",
-    now,
-    payload: {
-      stage_id: stage.stageId,
-      generation: stage.generation,
-      trigger,
-      from_generation: stage.generation,
-      next_generation: stage.generation + 1,
-      attempt: stage.recoveries + 1,
-      attempts_left: MAX_RECOVERIES - stage.recoveries - 1,
-    },
-  });
-  await enqueue(tx, placeStage, { stageRunId: stage.id }, now);
+  // Looked at under the locks: whoever was faster may have ended it and begun the next generation.
+  const placement = await tx.row(Placement, "where t.id = $1 for update", [placementId]);
+  if (!workload || !stage || !placement) return;
+  if (placementMachine.decide(placement.state, "end") !== "ended") return;
+  const { ranMs, logWhole } = lost;
+  await endPlacement(tx, { placementId, outcome: "lost", interruptTrigger: trigger, ranMs, logWhole, now });
+  await recordInterruption(tx, placement, trigger, now);
+  const verdict = afterLoss(workload, stage, placement, now);
+  if (verdict === "recover") await recover(tx, stage, placement, trigger, now);
+  else await finishWorkload(tx, { workloadId, ...verdict, now });
 }

@@ -33,6 +33,7 @@ export async function applyPhase(context: RecordContext, record: OfType<"phase">
     JSON.stringify(record.isolation),
   ]);
   if (record.phase !== "running" || placementMachine.decide(placement.state, "run") !== "running") return;
+  if (placement.ranMs !== null) return; // the command is over already
   placement.state = "running";
   placement.runningAt = clamp(record.at, placement.provisionedAt, now);
   await tx.sql("update compute.placement set state = 'running', running_at = $2 where id = $1", [
@@ -80,17 +81,24 @@ export async function applyUnits(
      select $1, $2, u.id, u.ms, $5 from unnest($3::text[], $4::float8[]) as u(id, ms) on conflict do nothing returning 1`,
     [workload.id, stage.stageId, records.map((r) => r.id), records.map((r) => r.ms), now],
   );
-  if (inserted.length > 0)
-    await tx.sql("update compute.stage set completed_units = completed_units + $2 where id = $1", [
-      stage.id,
-      inserted.length,
-    ]);
+  if (inserted.length === 0) return;
+  stage.completedUnits += inserted.length;
+  await tx.sql("update compute.stage set completed_units = completed_units + $2 where id = $1", [
+    stage.id,
+    inserted.length,
+  ]);
 }
 
+/** Far beyond any run; a longer time is no measurement, and its price would fit no column. */
+const LONGEST_RUN_MS = 10 * 366 * 24 * 3_600_000;
+
+/** Says once that the log ends here, whatever the command goes on to print. */
 export async function applyLogTruncated(
   { tx, placement, workload, now }: RecordContext,
-  record: OfType<"log_truncated">,
+  record: { offset: number },
 ): Promise<void> {
+  if (placement.logTruncated) return;
+  placement.logTruncated = true;
   await tx.sql("update compute.placement set log_truncated = true where id = $1", [placement.id]);
   const payload = { stage_id: placement.stageId, generation: placement.generation, captured_bytes: record.offset };
   await appendEvent(tx, workload.id, "workload.log_truncated", payload, now);
@@ -100,7 +108,8 @@ export async function applyEgressDenied(
   { tx, placement, workload, now }: RecordContext,
   record: OfType<"egress_denied">,
 ): Promise<void> {
-  const payload = { hostname: record.hostname, count: record.count, generation: placement.generation };
+  const where = { stage_id: placement.stageId, generation: placement.generation };
+  const payload = { hostname: record.hostname, count: record.count, ...where };
   await appendEvent(tx, workload.id, "workload.egress_denied", payload, now);
 }
 
@@ -139,13 +148,17 @@ export async function applyOutputFailed(
   ]);
 }
 
-/** The command is over and no longer charged; its outputs follow, and `end` closes the generation. */
+/**
+ * The command is over and no longer charged; its outputs follow, and `end` closes the generation. A command ends once,
+ * and time is charged from `phase: running` on: a further exit, or the time of one that never ran, counts for nothing.
+ */
 export async function applyExit({ tx, placement, now }: RecordContext, record: OfType<"exit">): Promise<void> {
+  if (placement.ranMs !== null) return;
   placement.exitCode = exitCodeOf(record);
   placement.signal = record.signal;
   placement.oom = record.oom || record.killedBy === "memory";
   placement.killedBy = record.killedBy;
-  placement.ranMs = Math.max(0, Math.round(record.ranMs));
+  placement.ranMs = placement.runningAt ? Math.min(Math.round(record.ranMs), LONGEST_RUN_MS) : 0;
   placement.startFailure = record.startFailure;
   await tx.sql(
     `update compute.placement set exit_code = $2, signal = $3, oom = $4, killed_by = $5, ran_ms = $6, start_failure = $7, ended_at = $8,

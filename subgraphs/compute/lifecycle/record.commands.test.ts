@@ -1,17 +1,11 @@
-import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
 import { OutboxRow } from "../../../infra/db/outbox.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
-import type { ExitRecord, RunnerRecord } from "../../../infra/runner/protocol.ts";
-import {
-  computeSettings,
-  insertAccount,
-  insertPlaced,
-  type Placed,
-  TENANT,
-} from "../../../tests/support/compute-fixtures.ts";
+import type { ExitRecord } from "../../../infra/runner/protocol.ts";
+import { insertAccount, insertPlaced, type Placed, TENANT } from "../../../tests/support/compute-fixtures.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
+import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { Account } from "../account/account.entity.ts";
 import { computeEntities } from "../entities.ts";
 import { trialBalance } from "../ledger/ledger.commands.ts";
@@ -24,8 +18,7 @@ import { Workload } from "../workload/workload.entity.ts";
 import { WorkloadEvent } from "../workload/workload-event.entity.ts";
 import { closeIfGone, loseGeneration, requestStop } from "./finish.commands.ts";
 import type { LifecycleDeps } from "./lifecycle-deps.ts";
-import { applyRecords } from "./record.commands.ts";
-import { beat, openSession, resumeSession, type Session } from "./session.commands.ts";
+import { beat, openSession, resumeSession } from "./session.commands.ts";
 import { settle } from "./settlement.commands.ts";
 
 let database: TestDatabase;
@@ -43,70 +36,13 @@ beforeEach(async () => {
        compute.log_chunk, compute.output, compute.manifest, compute.workload_event, compute.unit_observation, infra.outbox`,
   );
   clock = new FakeClock("2026-03-01T00:00:00Z");
-  deps = { db, clock, settings: computeSettings, secrets: { reveal: async () => [] }, random: (n) => randomBytes(n) };
+  deps = lifecycleDeps(db, clock);
   await insertAccount(db, clock.now());
 });
 
-const isolation = { level: "bubblewrap", ownUid: true, seccomp: true, limits: "cgroup-v1", detail: "" } as const;
-
-/** A host in miniature: numbers its records. */
-class Host {
-  seq = 0;
-  logBytes = 0;
-  readonly hash = createHash("sha256");
-  readonly session: Session;
-
-  constructor(session: Session) {
-    this.session = session;
-  }
-
-  record(body: Record<string, unknown>): RunnerRecord {
-    return { seq: ++this.seq, at: clock.now().toISOString(), ...body } as RunnerRecord;
-  }
-
-  log(bytes: Buffer): RunnerRecord {
-    const record = this.record({ type: "log", offset: this.logBytes, data: bytes.toString("base64") });
-    this.logBytes += bytes.length;
-    this.hash.update(bytes);
-    return record;
-  }
-
-  running() {
-    return this.record({ type: "phase", phase: "running", isolation, note: null });
-  }
-
-  exit(over: Partial<ExitRecord> = {}) {
-    return this.record({
-      type: "exit",
-      code: 0,
-      signal: null,
-      oom: false,
-      killedBy: null,
-      startFailure: null,
-      ranMs: 2_000,
-      ...over,
-    });
-  }
-
-  end() {
-    return this.record({
-      type: "end",
-      logBytes: this.logBytes,
-      logSha256: this.hash.copy().digest("hex"),
-      droppedUnits: 0,
-    });
-  }
-
-  apply(...records: RunnerRecord[]) {
-    return applyRecords(deps, this.session, records);
-  }
-}
-
-async function opened(over: Parameters<typeof insertPlaced>[2] = {}): Promise<{ placed: Placed; host: Host }> {
+async function opened(over: Parameters<typeof insertPlaced>[2] = {}): Promise<{ placed: Placed; host: MiniatureHost }> {
   const placed = await insertPlaced(deps.db, clock.now(), over);
-  const answer = await openSession(deps, { orderId: placed.orderId, token: placed.token, protocol: 1 });
-  if ("refused" in answer) throw new Error(answer.message);
-  return { placed, host: new Host(answer.session) };
+  return { placed, host: await MiniatureHost.open(deps, placed) };
 }
 
 const workload = async (id: string) => (await deps.db.row(Workload, "where t.id = $1", [id]))!;
@@ -310,7 +246,7 @@ describe("a session", () => {
     expect(await resumeSession(deps, { orderId: placed.orderId, session: first.token })).toMatchObject({
       refused: "fenced",
     });
-    const host = new Host(second.session);
+    const host = new MiniatureHost(deps, second.session);
     await host.apply(host.running());
     expect(await open(placed.token)).toMatchObject({ refused: "bad_token" });
     expect(await resumeSession(deps, { orderId: placed.orderId, session: second.token })).toMatchObject({ ackSeq: 1 });

@@ -13,7 +13,7 @@ import {
   applyUnits,
   type RecordContext,
 } from "./record-handlers.ts";
-import { lockOrder, type Session, type SessionRefusal } from "./session.commands.ts";
+import { lockSession, type Session, type SessionRefusal } from "./session.commands.ts";
 
 /** How far the records of an order are applied; `gap` when the batch starts beyond the next number. */
 export type Applied = { ackSeq: number } | { gap: number };
@@ -29,7 +29,7 @@ export async function applyRecords(
 ): Promise<Applied | SessionRefusal> {
   const now = deps.clock.now();
   return deps.db.command(async (tx) => {
-    const found = await lockOrder(tx, session.orderId);
+    const found = await lockSession(tx, session);
     if ("refused" in found) return found;
     const fresh = records.filter((r) => r.seq > found.placement.appliedSeq);
     if (fresh.length === 0) return { ackSeq: found.placement.appliedSeq };
@@ -38,10 +38,16 @@ export async function applyRecords(
     const ackSeq = fresh.at(-1)!.seq;
     await tx.sql("update compute.placement set applied_seq = $2 where id = $1", [found.placement.id, ackSeq]);
     const context: RecordContext = { ...found, tx, now, settings: deps.settings };
-    for (const run of runsOfOneType(fresh)) await applyRun(context, run);
+    for (const run of runsOfOneType(upToEnd(fresh))) await applyRun(context, run);
     tx.wake(topics.workload(session.workloadId));
     return { ackSeq };
   });
+}
+
+/** Nothing follows the end of a generation; whatever a host says all the same is not heard. */
+function upToEnd(records: readonly RunnerRecord[]): readonly RunnerRecord[] {
+  const end = records.findIndex((record) => record.type === "end");
+  return end < 0 ? records : records.slice(0, end + 1);
 }
 
 /** Neighbours of one type together, so that logs and units cost a statement for a batch, not for each. */

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Tx } from "../../../infra/db/database.ts";
+import { isId } from "../../../infra/kernel/ids.ts";
 import { type Allowance, type OrderSpec, RUNNER_PROTOCOL } from "../../../infra/runner/protocol.ts";
 import { hashToken } from "../placement/order-token.ts";
 import { Attempt, Placement } from "../placement/placement.entity.ts";
@@ -15,6 +16,8 @@ export interface Session {
   placementId: string;
   workloadId: string;
   tenantId: string;
+  /** SHA-256 of the session's text: a later exchange of the token replaces it, and this one is fenced. */
+  sessionHash: string;
 }
 
 /** Why a host is turned away; `fenced` and `unknown` tell it to drop the guest and everything of it. */
@@ -47,9 +50,10 @@ export async function openSession(
     if (!attempt.tokenHash || !equal(attempt.tokenHash, hashToken(open.token)) || attempt.tokenExpiresAt <= now)
       return refusal("bad_token", "The order's token is wrong or too old.");
     if (placement.appliedSeq > 0) return refusal("bad_token", "The order's token was used up.");
+    attempt.sessionHash = hashToken(token);
     await tx.sql(
       "update compute.attempt set session_hash = $2, state = case when state = 'launching' then 'booting' else state end where id = $1",
-      [attempt.id, hashToken(token)],
+      [attempt.id, attempt.sessionHash],
     );
     await renewLease(tx, placement, deps.settings.leaseMs, now);
     return {
@@ -95,8 +99,7 @@ export async function resumeSession(
     const found = await lockOrder(tx, resume.orderId);
     if ("refused" in found) return found;
     const { workload, placement, attempt } = found;
-    if (!attempt.sessionHash || !equal(attempt.sessionHash, hashToken(resume.session)))
-      return refusal("fenced", "The session is not the order's latest one.");
+    if (!attempt.sessionHash || !equal(attempt.sessionHash, hashToken(resume.session))) return NOT_THE_LATEST;
     await renewLease(tx, placement, deps.settings.leaseMs, now);
     return {
       session: sessionOf(placement, attempt),
@@ -110,7 +113,7 @@ export async function resumeSession(
 export async function beat(deps: LifecycleDeps, session: Session): Promise<Allowance | SessionRefusal> {
   const now = deps.clock.now();
   return deps.db.command(async (tx) => {
-    const found = await lockOrder(tx, session.orderId);
+    const found = await lockSession(tx, session);
     if ("refused" in found) return found;
     const { workload, placement } = found;
     await renewLease(tx, placement, deps.settings.leaseMs, now);
@@ -128,6 +131,8 @@ export async function currentAllowance(deps: LifecycleDeps, session: Session): P
   const workload = await deps.db.row(Workload, "where t.id = $1", [session.workloadId]);
   if (!placement || !workload) return refusal("unknown", "The order is not known.");
   if (!live(placement, session.orderId)) return refusal("fenced", "The order is over.");
+  const attempt = await deps.db.row(Attempt, "where t.id = $1", [session.orderId]);
+  if (attempt?.sessionHash !== session.sessionHash) return NOT_THE_LATEST;
   return allowanceOf(placement, workload, deps.settings, now);
 }
 
@@ -138,8 +143,16 @@ export interface LockedOrder {
   attempt: Attempt;
 }
 
+/** As `lockOrder`, for the holder of a session: one that a later exchange of the token replaced is fenced. */
+export async function lockSession(tx: Tx, session: Session): Promise<LockedOrder | SessionRefusal> {
+  const found = await lockOrder(tx, session.orderId);
+  return "refused" in found || found.attempt.sessionHash === session.sessionHash ? found : NOT_THE_LATEST;
+}
+
 /** Locks the rows of an order that may still act; a stale or unknown order is refused. */
-export async function lockOrder(tx: Tx, orderId: string): Promise<LockedOrder | SessionRefusal> {
+async function lockOrder(tx: Tx, orderId: string): Promise<LockedOrder | SessionRefusal> {
+  // Nor may every text be asked of the database.
+  if (!isId("order", orderId)) return refusal("unknown", "The order is not known.");
   const [ids] = await tx.sql<{ workload_id: string; placement_id: string }>(
     "select workload_id, placement_id from compute.attempt where id = $1",
     [orderId],
@@ -175,8 +188,11 @@ function sessionOf(placement: Placement, attempt: Attempt): Session {
     placementId: placement.id,
     workloadId: placement.workloadId,
     tenantId: placement.tenantId,
+    sessionHash: attempt.sessionHash ?? "",
   };
 }
+
+const NOT_THE_LATEST = refusal("fenced", "The session is not the order's latest one.");
 
 function refusal(refused: SessionRefusal["refused"], message: string): SessionRefusal {
   return { refused, message };

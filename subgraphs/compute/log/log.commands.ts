@@ -1,5 +1,5 @@
 import type { RunnerRecord } from "../../../infra/runner/protocol.ts";
-import type { RecordContext } from "../lifecycle/record-handlers.ts";
+import { applyLogTruncated, type RecordContext } from "../lifecycle/record-handlers.ts";
 import { topics } from "../topics.ts";
 
 type LogRecord = Extract<RunnerRecord, { type: "log" }>;
@@ -7,21 +7,19 @@ type LogRecord = Extract<RunnerRecord, { type: "log" }>;
 /**
  * Appends log bytes. Chunks are numbered over the whole workload under its row's lock, so a reader that goes by the
  * number never misses one that commits late. Bytes that overlap what is there are skipped: offsets, not records, are
- * the truth of a log.
+ * the truth of a log. Bytes past the committed limit are dropped and said to be; bytes behind a gap are lost.
  */
 export async function applyLog(context: RecordContext, records: readonly LogRecord[]): Promise<void> {
   const { tx, workload, placement, now } = context;
   const offsets: number[] = [];
   const pieces: Buffer[] = [];
   for (const record of records) {
-    const bytes = Buffer.from(record.data, "base64");
-    const known = Math.max(0, placement.logBytes - record.offset);
-    if (record.offset > placement.logBytes)
-      throw new Error(`log bytes ${placement.logBytes} to ${record.offset} of ${placement.id} are missing`);
-    if (known >= bytes.length) continue;
+    if (record.offset > placement.logBytes) await loseTail(context);
+    const piece = await newBytes(context, record);
+    if (piece.length === 0) continue;
     offsets.push(placement.logBytes);
-    pieces.push(bytes.subarray(known));
-    placement.logBytes += bytes.length - known;
+    pieces.push(piece);
+    placement.logBytes += piece.length;
   }
   if (pieces.length === 0) return;
   const [row] = await tx.sql<{ log_seq: number }>(
@@ -47,4 +45,21 @@ export async function applyLog(context: RecordContext, records: readonly LogReco
   );
   await tx.sql("update compute.placement set log_bytes = $2 where id = $1", [placement.id, placement.logBytes]);
   tx.wake(topics.log(workload.id));
+}
+
+/** What a record adds to the log: not what is there, nor what lies behind a gap or past the limit. */
+async function newBytes(context: RecordContext, { offset, data }: LogRecord): Promise<Buffer> {
+  const { logBytes } = context.placement;
+  if (offset > logBytes) return Buffer.alloc(0);
+  const bytes = Buffer.from(data, "base64").subarray(logBytes - offset);
+  const room = context.settings.logCommittedBytes - logBytes;
+  if (bytes.length > room) await applyLogTruncated(context, { offset: logBytes + Math.max(room, 0) });
+  return bytes.subarray(0, Math.max(room, 0));
+}
+
+/** Bytes are missing for good. A log that was cut has no place for them anyway. */
+async function loseTail({ tx, placement }: RecordContext): Promise<void> {
+  if (placement.logTailLost || placement.logTruncated) return;
+  placement.logTailLost = true;
+  await tx.sql("update compute.placement set log_tail_lost = true where id = $1", [placement.id]);
 }

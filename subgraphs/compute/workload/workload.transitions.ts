@@ -67,13 +67,12 @@ export async function moveWorkload(tx: Tx, workloadId: string, transition: Trans
       over,
     ],
   );
-  if (over) await leaveActiveRuns(tx, workloadId);
   await appendEvent(tx, workloadId, transition.type ?? `workload.${next}`, transition.payload ?? {}, now);
   return next;
 }
 
-/** A workload that turns terminal makes room under its team's limit of unfinished ones. */
-async function leaveActiveRuns(tx: Tx, workloadId: string): Promise<void> {
+/** A workload that turned terminal makes room under its team's limit of unfinished ones. Touches the account: call it last. */
+export async function leaveActiveRuns(tx: Tx, workloadId: string): Promise<void> {
   await tx.sql(
     `update compute.account a set active_runs = active_runs - 1 from compute.workload w
      where w.id = $1 and a.id = w.tenant_id and a.active_runs > 0`,

@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
+import { OutboxRow } from "../../../infra/db/outbox.ts";
+import { FakeClock } from "../../../infra/kernel/clock.ts";
+import { insertAccount, insertPlaced, type Placed } from "../../../tests/support/compute-fixtures.ts";
+import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
+import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { computeEntities } from "../entities.ts";
+import { Stage } from "../stage/stage.entity.ts";
+import { Workload } from "../workload/workload.entity.ts";
+import { WorkloadEvent } from "../workload/workload-event.entity.ts";
+import { stopAtDeadline } from "./deadline.commands.ts";
+import { loseGeneration } from "./finish.commands.ts";
+import type { LifecycleDeps } from "./lifecycle-deps.ts";
+
+let database: TestDatabase;
+let clock: FakeClock;
+let deps: LifecycleDeps;
+
+beforeAll(async () => {
+  database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
+});
+afterAll(() => database.close());
+beforeEach(async () => {
+  await database.db.sql("truncate compute.account");
+  clock = new FakeClock("2026-03-01T00:00:00Z");
+  deps = lifecycleDeps(database.db, clock);
+  await insertAccount(deps.db, clock.now());
+});
+
+type Over = Parameters<typeof insertPlaced>[2];
+
+async function running(over: Over = {}): Promise<Placed> {
+  const placed = await insertPlaced(deps.db, clock.now(), over);
+  const host = await MiniatureHost.open(deps, placed);
+  await host.apply(host.running());
+  return placed;
+}
+
+const lose = ({ placementId }: Placed) =>
+  deps.db.command((tx) => loseGeneration(tx, { placementId, trigger: "host_lost", now: clock.now() }));
+const workload = async (placed: Placed) => (await deps.db.row(Workload, "where t.id = $1", [placed.workloadId]))!;
+const stage = async (placed: Placed) => (await deps.db.row(Stage, "where t.id = $1", [placed.stageRunId]))!;
+const events = async (placed: Placed) =>
+  deps.db.rows(WorkloadEvent, "where t.workload_id = $1 order by t.seq", [placed.workloadId]);
+
+test("a loss is recorded with its trigger, and so is the recovery that follows", async () => {
+  const placed = await running();
+  await lose(placed);
+  const [interrupted, recovering] = (await events(placed)).slice(2);
+  expect(interrupted).toMatchObject({
+    type: "workload.interrupted",
+    payload: { stage_id: "main", generation: 1, trigger: "host_lost", status: "running" },
+  });
+  expect(recovering).toMatchObject({
+    type: "workload.recovering",
+    payload: { from_generation: 1, next_generation: 2, attempt: 1, attempts_left: 9, status: "recovering" },
+  });
+});
+
+test("a loss that two notice leaves the generation alone that came after it", async () => {
+  const placed = await running({ spec: { resumeOnInterruption: true } });
+  const holding = Promise.withResolvers<void>();
+  const locked = Promise.withResolvers<void>();
+  // The one that was faster: it has lost the first generation and begun the second before the other gets the lock.
+  const faster = deps.db.command(async (tx) => {
+    await tx.sql("select 1 from compute.workload where id = $1 for update", [placed.workloadId]);
+    locked.resolve();
+    await holding.promise;
+    await loseGeneration(tx, { placementId: placed.placementId, trigger: "host_lost", now: clock.now() });
+    await tx.sql("update compute.stage set status = 'starting', generation = 2 where id = $1", [placed.stageRunId]);
+  });
+  await locked.promise;
+  const slower = lose(placed);
+  await expect.poll(waiting, { timeout: 5_000 }).toBe(1);
+  holding.resolve();
+  await Promise.all([faster, slower]);
+  expect(await stage(placed)).toMatchObject({ status: "starting", generation: 2, recoveries: 1 });
+});
+
+/** Commands that wait for a row that another one holds. */
+async function waiting(): Promise<number> {
+  const rows = await deps.db.sql(
+    "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+  );
+  return rows.length;
+}
+
+test("a machine lost before the command ran is no failure, even of work that is not to be resumed", async () => {
+  const placed = await insertPlaced(deps.db, clock.now(), { spec: { resumeOnInterruption: false } });
+  await MiniatureHost.open(deps, placed);
+  await lose(placed);
+  expect(await workload(placed)).toMatchObject({ status: "recovering" });
+  expect(await stage(placed)).toMatchObject({ status: "placing", failedOfferIds: ["off_fixture"] });
+});
+
+test("a machine lost after the deadline has passed ends the work for its deadline", async () => {
+  const completeBy = new Date(clock.now().getTime() + 60_000);
+  const placed = await running({ completeBy });
+  await clock.advance(60_000);
+  await deps.db.command((tx) => stopAtDeadline(tx, placed.workloadId, clock.now()));
+  expect(await workload(placed)).toMatchObject({ status: "running" });
+  await lose(placed);
+  expect(await workload(placed)).toMatchObject({ status: "failed", reason: "deadline_exceeded" });
+});
+
+test("machines lost time and again end the work", async () => {
+  const placed = await running();
+  await deps.db.sql("update compute.stage set recoveries = 10 where id = $1", [placed.stageRunId]);
+  await lose(placed);
+  expect(await workload(placed)).toMatchObject({ status: "failed", reason: "recovery_exhausted" });
+});
