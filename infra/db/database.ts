@@ -87,15 +87,16 @@ export class Database implements Queryer {
   async command<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const topics = new Set<string>();
+      let answer: T;
       try {
-        const answer = await this.orm.em
-          .fork()
-          .transactional((em) => work(transaction(em as SqlEntityManager, topics)));
-        for (const topic of topics) this.#announce(topic);
-        return answer;
+        answer = await this.orm.em.fork().transactional((em) => work(transaction(em as SqlEntityManager, topics)));
       } catch (error) {
         if (attempt === COMMAND_ATTEMPTS || !RETRIED_STATES.has(sqlState(error) ?? "")) throw error;
+        continue;
       }
+      // Committed: whatever happens from here on must not run it again.
+      for (const topic of topics) this.#announce(topic);
+      return answer;
     }
   }
 
