@@ -46,6 +46,8 @@ export class Order {
   #closed = false;
   #opening = false;
   #askedToOpenAtMs = 0;
+  /** Tells connections apart: a session is taken up on each anew. */
+  #connections = 0;
   #expiry: NodeJS.Timeout | undefined;
   /** Resolves once the run has ended, if there is one. */
   #finished: Promise<void> = Promise.resolve();
@@ -66,6 +68,7 @@ export class Order {
   /** A fresh connection to intake, or a fresh attempt on it. */
   connected(): void {
     if (this.#closed) return;
+    this.#connections++;
     if (this.#session) this.#session.askToResume();
     else if (this.#token !== null && !this.#opening) {
       this.#askedToOpenAtMs = this.#host.guests.clock.monotonicMs();
@@ -118,6 +121,8 @@ export class Order {
     const guest = this.#folder.loadGuest();
     if (guest) killProcess(guest);
     const { session, state } = await this.#openSession(stored);
+    // The connection may have come while the spool was read.
+    if (this.#host.link.connected) session.askToResume();
     const exit = state.exit ?? lostWithItsHost(state, this.#folder.touchedAt());
     if (!state.exit) session.spool.appendAfterLog(exit);
     if (state.ended) this.#state = "gone";
@@ -127,11 +132,13 @@ export class Order {
   async #opened(frame: Extract<IntakeFrame, { type: "opened" }>): Promise<void> {
     if (this.#session || this.#opening) return; // the answer to an `open` that was said twice
     this.#opening = true;
+    const connection = this.#connections;
     this.#folder.create();
     const stored: StoredOrder = { orderId: this.id, session: frame.session, spec: frame.spec };
     await this.#folder.store(stored);
     const { session } = await this.#openSession(stored);
-    if (this.#host.link.connected) session.resumed(0);
+    if (connection === this.#connections) session.resumed(0);
+    else if (this.#host.link.connected) session.askToResume();
     const { spec, secrets, redact } = frame;
     const execution = new Execution(
       this.#host.guests,
