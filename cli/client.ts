@@ -30,10 +30,15 @@ export function connect(baseUrl: string, apiKey: string): Client {
   });
   return {
     query: async <T>(document: string, variables: Record<string, unknown> = {}) => {
-      const response = await post(`${baseUrl}/graphql`, apiKey, { query: document, variables });
-      const answer = (await response.json()) as GraphAnswer<T>;
+      const url = `${baseUrl}/graphql`;
+      const response = await post(url, apiKey, { query: document, variables });
+      // Whatever else listens there may answer with anything.
+      const answer = (await response.json().catch(() => ({}))) as GraphAnswer<T>;
       if (answer.errors?.length) throw new ClientError(answer.errors.map(sentence).join("\n"));
-      if (!answer.data) throw new ClientError(`The platform answered ${response.status} without data.`);
+      if (!answer.data)
+        throw new ClientError(
+          `${url} answered ${response.status} and is no platform's. NODUS_BASE_URL is its origin, such as http://127.0.0.1:4000.`,
+        );
       return answer.data;
     },
     subscribe: <T>(document: string, variables: Record<string, unknown>) =>

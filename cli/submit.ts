@@ -11,6 +11,7 @@ export interface SubmitOptions {
   output?: string[];
   gpu?: string;
   gpuCount?: string;
+  cpu?: boolean;
   memoryGb?: string;
   vcpus?: string;
   maxCost?: string;
@@ -49,6 +50,7 @@ function workloadOf(command: string[], options: SubmitOptions): Record<string, u
       return { name, assetId };
     }),
     requirements: {
+      computeClass: options.cpu ? "vm" : undefined,
       gpu: options.gpu,
       gpuCount: number(options.gpuCount, "--gpu-count"),
       peakMemoryGb: number(options.memoryGb, "--memory-gb"),

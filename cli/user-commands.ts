@@ -4,8 +4,11 @@ import { type Client, ClientError, connect } from "./client.ts";
 
 /** Commands of users: thin clients of the graph, with NODUS_BASE_URL and NODUS_API_KEY. */
 export function addUserCommands(program: Command): void {
+  // What follows the command's name is the command's, with `--` before it or without.
+  program.enablePositionalOptions();
   program
     .command("submit")
+    .passThroughOptions()
     .description("submit a workload: nodus submit [options] -- command …")
     .argument("<command...>", "the command and its arguments, after --")
     .option("--name <name>", "display name")
@@ -15,7 +18,8 @@ export function addUserCommands(program: Command): void {
     .option("--output <name=path...>", "results, each NAME=PATH")
     .option("--gpu <family>", "GPU family, such as H100")
     .option("--gpu-count <n>", "GPUs on one machine: 1, 2, 4 or 8")
-    .option("--memory-gb <n>", "memory of each GPU, or of the host on a CPU")
+    .option("--cpu", "a machine without GPU")
+    .option("--memory-gb <n>", "memory of each GPU, or with --cpu of the machine")
     .option("--vcpus <n>", "CPU cores")
     .option("--max-cost <usd>", "most that it may cost, in US dollars")
     .option("--complete-by <time>", "RFC 3339 deadline")
