@@ -1,4 +1,5 @@
 import { Ajv } from "ajv";
+import { LIMITS } from "../infra/kernel/limits.ts";
 import type { HostFrame } from "../infra/runner/protocol.ts";
 
 const text = { type: "string", maxLength: 512 } as const;
@@ -21,13 +22,16 @@ const isolation = {
   },
 };
 
+/** Base64 of the most bytes that a log record has. */
+const LOG_DATA_LENGTH = Math.ceil(LIMITS.logChunkBytes / 3) * 4;
+
 const records = [
   record("phase", ["phase", "isolation"], {
     phase: { enum: ["staging", "running"] },
     isolation,
     note: { type: ["string", "null"], maxLength: 4096 },
   }),
-  record("log", ["offset", "data"], { offset: count, data: { type: "string" } }),
+  record("log", ["offset", "data"], { offset: count, data: { type: "string", maxLength: LOG_DATA_LENGTH } }),
   record("log_truncated", ["offset"], { offset: count }),
   record("unit", ["id", "ms"], { id: { type: "string", maxLength: 128 }, ms: { type: "number", minimum: 0 } }),
   record("rl_event", ["event"], { event: { type: "object" } }),
@@ -83,15 +87,23 @@ const validate = new Ajv({ allowUnionTypes: true, discriminator: true }).compile
         items: { type: "object", required: ["type"], discriminator: { propertyName: "type" }, oneOf: records },
       },
     }),
-    frame("beat", ["session", "spooledSeq"], { session: text, spooledSeq: count }),
+    frame("beat", ["session", "spooledSeq"], { session: text, beat: count, spooledSeq: count }),
   ],
 });
+
+/** An escape that may stand for NUL or for half a character; hardly any frame has one. */
+const UNSTORABLE = /\\u(?:0000|[dD][89a-fA-F])/;
+
+/** Text as the database takes it. Guests choose some of it, and a record that can't be stored would be sent for ever. */
+function storable(_key: string, value: unknown): unknown {
+  return typeof value === "string" ? value.replaceAll("\0", "\ufffd").toWellFormed() : value;
+}
 
 /** A host's frame; null for anything else. Hosts are trusted with their own orders only, so every frame is checked. */
 export function parseHostFrame(data: string): HostFrame | null {
   let value: unknown;
   try {
-    value = JSON.parse(data);
+    value = UNSTORABLE.test(data) ? JSON.parse(data, storable) : JSON.parse(data);
   } catch {
     return null; // not a frame: the connection is closed by the caller
   }

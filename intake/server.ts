@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import type { Database } from "../infra/db/database.ts";
@@ -13,6 +14,8 @@ import type { Intake } from "./session-hub.ts";
 
 /** Frames of one connection that may be under way before it is no longer read. */
 const MAX_OPEN_FRAMES = 64;
+/** Answers that a host may leave unread before its connection is cut. */
+const MAX_UNREAD_BYTES = 4 * MAX_FRAME_BYTES;
 
 export interface IntakeServerDeps {
   db: Database;
@@ -38,7 +41,7 @@ export async function registerIntake(app: FastifyInstance, deps: IntakeServerDep
 
 function serveHost(socket: WebSocket, intake: Intake): void {
   const connection = intake.connect(
-    (frame) => socket.send(JSON.stringify(frame)),
+    (frame) => (socket.bufferedAmount > MAX_UNREAD_BYTES ? socket.terminate() : socket.send(JSON.stringify(frame))),
     () => socket.close(1011),
   );
   let open = 0;
@@ -77,7 +80,8 @@ async function takeObject(request: FastifyRequest, reply: FastifyReply, deps: In
   const session = await sessionOf(request, deps.intake);
   if (!session) return reply.code(401).send({ error: "unauthorized", message: "The session is not the order's." });
   try {
-    return await deps.outputs.put(request.body as AsyncIterable<Uint8Array>, { maxBytes: LIMITS.outputBytes });
+    const bytes = (request.body ?? Readable.from([])) as AsyncIterable<Uint8Array>; // an empty file has no body
+    return await deps.outputs.put(bytes, { maxBytes: LIMITS.outputBytes });
   } catch (error) {
     if (error instanceof ObjectTooLarge)
       return reply

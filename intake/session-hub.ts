@@ -126,7 +126,8 @@ class Connection implements HostConnection {
     if (frame.type === "beat") {
       const allowance = await beat(this.#deps, order.session);
       if ("refused" in allowance) return this.#turnAway(frame.orderId, allowance);
-      this.#reply({ type: "want", orderId: frame.orderId, allowance });
+      // Without its number a host would take the next change for the answer to a beat that never got here.
+      this.#reply({ type: "want", orderId: frame.orderId, beat: frame.beat, allowance });
       return;
     }
     const applied = await applyRecords(this.#deps, order.session, frame.records);
@@ -152,7 +153,7 @@ class Connection implements HostConnection {
     const allowance: Allowance | SessionRefusal = await currentAllowance(this.#deps, session);
     if (!this.#orders.has(session.orderId)) return;
     if ("refused" in allowance) return this.#turnAway(session.orderId, allowance);
-    this.#reply({ type: "want", orderId: session.orderId, allowance });
+    this.#reply({ type: "want", orderId: session.orderId, beat: null, allowance });
   }
 
   #forget(orderId: string): void {

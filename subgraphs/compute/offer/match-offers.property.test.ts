@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { TENANT } from "../../../tests/support/compute-fixtures.ts";
-import { context, minutes, NOW, offer, spec } from "./match-fixture.ts";
+import { context, minutes, NOW, offer, spec } from "../../../tests/support/match-fixture.ts";
 import { matchOffers } from "./match-offers.ts";
 
 const anyOffer = fc

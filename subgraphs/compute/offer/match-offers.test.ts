@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { TENANT } from "../../../tests/support/compute-fixtures.ts";
+import { context, cpu, minutes, NOW, offer, spec } from "../../../tests/support/match-fixture.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
-import { context, cpu, minutes, NOW, offer, spec } from "./match-fixture.ts";
 import { type MatchContext, matchOffers, REJECTIONS, type Rejection } from "./match-offers.ts";
 import type { Offer } from "./offer.entity.ts";
 

@@ -1,7 +1,7 @@
-import { stageSpec, TENANT } from "../../../tests/support/compute-fixtures.ts";
-import type { StageSpec } from "../stage/stage.entity.ts";
-import type { MatchContext } from "./match-offers.ts";
-import type { Offer } from "./offer.entity.ts";
+import type { MatchContext } from "../../subgraphs/compute/offer/match-offers.ts";
+import type { Offer } from "../../subgraphs/compute/offer/offer.entity.ts";
+import type { StageSpec } from "../../subgraphs/compute/stage/stage.entity.ts";
+import { stageSpec, TENANT } from "./compute-fixtures.ts";
 
 export const NOW = new Date("2026-03-01T00:00:00Z");
 export const minutes = (n: number) => new Date(NOW.getTime() + n * 60_000);
