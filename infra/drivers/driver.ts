@@ -81,7 +81,11 @@ export type LaunchOutcome =
   | { outcome: "accepted" }
   /** Taken, not yet sure: observe. */
   | { outcome: "pending" }
-  | { outcome: "refused"; reason: "no_capacity" | "bad_order" | "isolation_unavailable" | "supplier_error"; message: string }
+  | {
+      outcome: "refused";
+      reason: "no_capacity" | "bad_order" | "isolation_unavailable" | "supplier_error";
+      message: string;
+    }
   | { outcome: "unknown"; message: string };
 
 export type Observation =

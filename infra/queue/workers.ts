@@ -1,6 +1,7 @@
 import { WaitingError, type Worker } from "bullmq";
 import type { Database } from "../db/database.ts";
 import type { Clock } from "../kernel/clock.ts";
+import { Turnstile } from "../kernel/turnstile.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { StoredJob } from "./backend.ts";
 import { backoffMs, JOB_BACKOFF } from "./backoff.ts";
@@ -8,7 +9,6 @@ import type { JobQueue } from "./connection.ts";
 import type { JobImplementation } from "./implement-job.ts";
 import { quietly } from "./quietly.ts";
 import { RunAgain, RunElsewhere, type RunReport, runJob } from "./run-job.ts";
-import { Slots } from "./slots.ts";
 
 export interface WorkersOptions {
   queue: JobQueue;
@@ -73,7 +73,7 @@ function startWorker(
   const { queue, logger, random } = options;
   const environment = { ...options, stopping: stopping.signal };
   const byName = new Map(
-    jobs.map((job) => [job.definition.name, { job, slots: new Slots(job.definition.concurrency) }]),
+    jobs.map((job) => [job.definition.name, { job, turnstile: new Turnstile(job.definition.concurrency) }]),
   );
   if (byName.size !== jobs.length) throw new Error(`a job of queue ${queueName} is implemented twice`);
   const run = async (stored: StoredJob, token: string): Promise<void> => {
@@ -84,7 +84,7 @@ function startWorker(
     }
     const attempt = stored.attemptsMade + 1;
     const queued = { id: stored.id ?? "", payload: stored.data, attempt, attempts: stored.opts.attempts ?? 1 };
-    const ended = known.slots.use(async () => {
+    const ended = known.turnstile.pass(async () => {
       if (draining.signal.aborted) throw new RunElsewhere(); // it was waiting for its slot
       await runJob(known.job, queued, environment);
     });

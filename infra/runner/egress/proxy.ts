@@ -3,10 +3,10 @@ import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import net from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Duplex } from "node:stream";
+import { Turnstile } from "../../kernel/turnstile.ts";
 import { EGRESS_SOCKET } from "../guest/messages.ts";
 import { SocketFolder } from "../isolation/socket-folder.ts";
 import type { NetworkPolicy } from "../protocol.ts";
-import { Turnstile } from "../turnstile.ts";
 import { Denials } from "./denials.ts";
 import { EgressPolicy, normalHost, type Resolve } from "./policy.ts";
 
