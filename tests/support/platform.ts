@@ -17,6 +17,8 @@ const FOLDER_START = "nodus-platform-";
 /** The first administrator's key of every platform that tests start. */
 export const ADMIN_KEY = "nk_administrator-of-the-tests";
 const START_MS = 60_000;
+/** How long a host agent may take to end its guests when all is over. */
+const GOODBYE_MS = 5_000;
 /** Lines of the platform's output that a failed test shows. */
 const SHOWN_LINES = 80;
 
@@ -98,7 +100,7 @@ export class Platform {
 
   /** The process that holds this machine's guests. */
   hostAgent(): Living {
-    const agent = this.processes().find(({ commandLine }) => commandLine.includes(`--folder ${this.dataDir}`));
+    const agent = this.processes().find((process) => this.#isHostAgent(process));
     if (!agent) throw new Error("there is no host agent");
     return agent;
   }
@@ -149,6 +151,7 @@ export class Platform {
 
   /** Ends whatever of it still runs and removes its files. */
   async dispose(): Promise<void> {
+    await this.#dismissHostAgent();
     await this.killEverything();
     rmSync(postgresFolder(this.dataDir), { recursive: true, force: true });
     rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 5 });
@@ -157,6 +160,20 @@ export class Platform {
   /** The end of its output, for a test that failed. */
   lastOutput(): string {
     return this.#output.split("\n").slice(-SHOWN_LINES).join("\n");
+  }
+
+  /** A host agent that may say goodbye takes its control groups with it. */
+  async #dismissHostAgent(): Promise<void> {
+    this.#child?.kill("SIGKILL"); // or it starts another one
+    await this.#exited;
+    const agents = this.processes().filter((process) => this.#isHostAgent(process));
+    for (const { pid } of agents) kill(pid, "SIGTERM");
+    const goodbye = performance.now() + GOODBYE_MS;
+    await until("the host agent is gone", () => !agents.some(isAlive) || performance.now() > goodbye);
+  }
+
+  #isHostAgent({ commandLine }: Living): boolean {
+    return commandLine.includes(`--folder ${this.dataDir}`);
   }
 
   #server() {
