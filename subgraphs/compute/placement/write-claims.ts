@@ -29,6 +29,7 @@ export async function writeGrants(
     writes.filter((w) => !w.reused).map((w) => w.placement),
   );
   for (const { reused, placement } of writes) if (reused) await reuse(tx, placement);
+  await supersede(tx, writes);
   await insertRows(
     tx,
     Attempt,
@@ -184,6 +185,18 @@ async function reuse(tx: Tx, p: NewPlacement): Promise<void> {
       JSON.stringify(p.rejected),
       p.attempts,
     ],
+  );
+}
+
+/** Every earlier generation that nothing took over yet is taken over by the new one. */
+async function supersede(tx: Tx, writes: readonly Rows[]): Promise<void> {
+  const later = writes.filter(({ reused, placement }) => !reused && placement.generation > 1);
+  if (later.length === 0) return;
+  await tx.sql(
+    `update compute.placement p set superseded_by = v.generation
+     from unnest($1::text[], $2::int[]) as v(stage_run_id, generation)
+     where p.stage_run_id = v.stage_run_id and p.generation < v.generation and p.superseded_by is null`,
+    [later.map(({ placement }) => placement.stageRunId), later.map(({ placement }) => placement.generation)],
   );
 }
 
