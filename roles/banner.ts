@@ -25,7 +25,7 @@ export function banner({ settings, origin, newKey, isolation, unknown }: BannerF
     `  REST       ${origin}/v1`,
     `  Health     ${origin}/healthz  /readyz  /metrics`,
     `  Data       ${settings.dataDir}`,
-    `  Isolation  ${isolationLine(isolation)}`,
+    `  Isolation  ${isolationLine(isolation, settings.allowUnisolated)}`,
     ...unknown.map(
       ({ variable, meant }) => `  Ignored    ${variable} is no setting${meant ? `; ${meant} is one` : ""}`,
     ),
@@ -54,9 +54,10 @@ export function banner({ settings, origin, newKey, isolation, unknown }: BannerF
   return lines.join("\n");
 }
 
-function isolationLine(isolation: IsolationReport | Error): string {
+function isolationLine(isolation: IsolationReport | Error, allowUnisolated: boolean): string {
   if (isolation instanceof Error) return `unknown: ${isolation.message}`;
-  if (isolation.level === "none") return `NONE: ${isolation.detail}`;
+  if (isolation.level === "none")
+    return `NONE, so ${allowUnisolated ? "workloads run as plain processes" : "no workload runs here"}: ${isolation.detail}`;
   const parts = [
     isolation.level,
     isolation.ownUid ? "a user of its own for each guest" : "no user of its own (not started by root)",

@@ -104,7 +104,14 @@ function checksOf(parts: Parts, work: () => Work | null): Checks {
       await Promise.all([parts.objects.assets.ping(), parts.objects.results.ping()]);
       return null;
     },
-    supplier: async () => ((await work()?.suppliers())?.length ? null : "no supplier of capacity has answered lately"),
+    supplier: async () => {
+      const started = work();
+      if (!started) return "not started";
+      if ((await started.suppliers()).length === 0) return "no supplier of capacity has answered lately";
+      const { level, detail } = await started.local.isolation();
+      if (level !== "none" || parts.settings.allowUnisolated) return null;
+      return `the local machine offers no capacity, since it can't isolate guests: ${detail}`;
+    },
   };
 }
 

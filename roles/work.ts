@@ -1,10 +1,10 @@
-import path from "node:path";
 import type { Driver } from "../infra/drivers/driver.ts";
 import { parseAccelerators } from "../infra/drivers/local/accelerators.ts";
 import { LocalDriver } from "../infra/drivers/local/local-driver.ts";
 import { openQueue } from "../infra/queue/connection.ts";
 import type { JobImplementation } from "../infra/queue/implement-job.ts";
 import { startWorkers } from "../infra/queue/workers.ts";
+import { hostFolder } from "../infra/runner/host/host-folder.ts";
 import type { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
 import type { ComputeSettings } from "../subgraphs/compute/settings.ts";
 import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
@@ -105,7 +105,7 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
 function localDriver(parts: Parts, settings: ComputeSettings): LocalDriver {
   return new LocalDriver({
     host: {
-      folder: path.join(parts.settings.dataDir, "host"),
+      folder: hostFolder(parts.settings.dataDir),
       allowUnisolated: parts.settings.allowUnisolated,
       version: VERSION,
       idleExitMs: 600_000,
