@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -193,6 +193,16 @@ describe("files of an order", () => {
       { name: "a", reason: expect.stringContaining("larger than the 1000 bytes") },
     ]);
     expect(order.of("output")).toMatchObject([{ name: "b" }]);
+  });
+
+  it("are removed, and the end is told, although folders were nested deeper than a path can say", async () => {
+    const nest =
+      "import os\nos.mkdir('outputs'); os.chdir('outputs')\nfor _ in range(2100): os.mkdir('d'); os.chdir('d')\nopen('f', 'w').close()";
+    const order = await host.run(["python3", "-c", nest]);
+    expect(order.exit?.code).toBe(0);
+    expect(order.of("output_failed")).toMatchObject([{ name: "outputs.tar" }]);
+    const { until } = await import("../testing/host-fixture.ts");
+    await until(() => readdirSync(join(host.folder, "h", "orders")).length === 0, "its files are removed");
   });
 
   it("are not collected from a cancelled command, and are removed although the guest closed them", async () => {

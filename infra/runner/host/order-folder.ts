@@ -7,6 +7,8 @@ import { promisify } from "node:util";
 import type { ProcessIdentity } from "../isolation/processes.ts";
 import type { OrderSpec } from "../protocol.ts";
 
+const run = promisify(execFile);
+
 /** What a later life of the host agent must know of an order. Holds the session's token but no secret of a tenant. */
 export interface StoredOrder {
   orderId: string;
@@ -113,13 +115,16 @@ function readJson<T>(path: string): T | null {
   }
 }
 
-/** A guest may have closed folders to its own user; whoever is not root has to open them first. */
+/**
+ * A guest may have closed folders to its own user, which whoever is not root has to open first, and may have nested them
+ * deeper than a path can say, which rm(1) walks and Node cannot.
+ */
 async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3 });
   } catch {
-    await promisify(execFile)("chmod", ["-R", "u+rwX", path]).catch(() => {}); // complains of what vanished meanwhile
-    await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    await run("chmod", ["-R", "u+rwX", path]).catch(() => {}); // complains of what vanished meanwhile
+    await run("rm", ["-rf", "--", path]);
   }
 }
 
