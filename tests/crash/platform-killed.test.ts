@@ -88,6 +88,19 @@ test("a reader takes a stream up again across the death of the platform without 
   expect(text).toBe(ticked(60));
 });
 
+test("the command line follows a log across the death of the platform, byte for byte", {
+  timeout: 120_000,
+}, async () => {
+  const client = platform().admin;
+  const id = await submit(client, script(ticks(60)));
+  await writes(client, id, "tick 2\n");
+  const following = platform().command(["logs", "--follow", id]);
+  await writes(client, id, "tick 12\n");
+  await platform().kill();
+  await platform().start();
+  expect(await following).toMatchObject({ code: 0, stdout: ticked(60) });
+});
+
 test("the database is started again when it is killed, and work that runs meanwhile ends right", {
   timeout: 120_000,
 }, async () => {
