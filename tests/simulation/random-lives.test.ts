@@ -1,0 +1,72 @@
+import { afterEach, expect, test } from "vitest";
+import { Account } from "../../subgraphs/compute/account/account.entity.ts";
+import { Workload } from "../../subgraphs/compute/workload/workload.entity.ts";
+import { type ComputeGraph, computeGraph } from "../support/compute-graph.ts";
+import { brokenInvariants } from "../support/invariants.ts";
+import { RandomLife } from "../support/random-life.ts";
+
+/** More seeds: `NODUS_TEST_SEEDS=20 vitest run tests/simulation`. */
+const SEEDS = Number(process.env.NODUS_TEST_SEEDS ?? 2);
+const FIRST_SEED = Number(process.env.NODUS_TEST_FIRST_SEED ?? 1);
+const seeds = Array.from({ length: SEEDS }, (_, i) => FIRST_SEED + i);
+
+let graph: ComputeGraph;
+afterEach(() => graph.close());
+
+async function expectSound(trail: readonly string[]): Promise<void> {
+  expect(await brokenInvariants(graph.db), `after ${trail.slice(-12).join(", ")} (step ${trail.length})`).toEqual([]);
+}
+
+/** What a life of any use has seen. */
+async function expectEventful(): Promise<void> {
+  const seen = await graph.db.sql<{ type: string }>("select distinct type from compute.workload_event");
+  const types = ["running", "interrupted", "recovering", "placement_failed", "waiting", "cancelled", "settled"];
+  expect(seen.map((event) => event.type)).toEqual(expect.arrayContaining(types.map((type) => `workload.${type}`)));
+}
+
+/** After the end of everything nothing is reserved, nothing owed, and nobody forgotten. */
+async function expectAllSettled(): Promise<void> {
+  const workloads = await graph.db.rows(Workload, "");
+  expect(workloads.length).toBeGreaterThan(5);
+  expect(workloads.filter((w) => w.settledAt === null).map((w) => [w.id, w.status])).toEqual([]);
+  expect(await graph.db.rows(Account, "")).toMatchObject([{ heldMicros: 0n, activeRuns: 0 }]);
+}
+
+test.each(seeds)(
+  "seed %d: whatever happens one after another, money, capacity and states stay sound",
+  async (seed) => {
+    graph = await computeGraph({ offerQuarantineMs: 5_000 });
+    const life = await RandomLife.begin(graph, seed);
+    const trail: string[] = [];
+    for (let step = 0; step < 250; step++) {
+      const { name, run } = life.next();
+      trail.push(name);
+      await run();
+      await expectSound(trail);
+    }
+    await life.end();
+    await expectSound([...trail, "the end"]);
+    await expectAllSettled();
+    await expectEventful();
+  },
+  120_000,
+);
+
+test.each(seeds)(
+  "seed %d: whatever happens at the same time, money, capacity and states stay sound",
+  async (seed) => {
+    graph = await computeGraph({ offerQuarantineMs: 5_000 });
+    const life = await RandomLife.begin(graph, seed + 1_000);
+    const trail: string[] = [];
+    for (let step = 0; step < 80; step++) {
+      const together = Array.from({ length: 6 }, () => life.next());
+      trail.push(together.map((act) => act.name).join(" + "));
+      await Promise.all(together.map((act) => act.run()));
+      await expectSound(trail);
+    }
+    await life.end();
+    await expectSound([...trail, "the end"]);
+    await expectAllSettled();
+    },
+  120_000,
+);
