@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { readPidFile } from "../../infra/db/embedded/pid-file.ts";
-import { SHARED_FOLDER } from "../../infra/db/embedded/place.ts";
+import { SHARED_FOLDER } from "../../infra/kernel/shared-folder.ts";
 import { dataFolder, holdPostgres, query } from "../support/embedded-postgres.ts";
 import { portableCopy } from "../support/portable-copy.ts";
 
@@ -27,7 +27,7 @@ beforeAll(() => {
   home = mkdtempSync(path.join(tmpdir(), "nodus home "));
   root = path.join(home, "clone");
   const packages = ["pg", "pino", `@embedded-postgres/linux-${process.arch}`, NODE_PACKAGE];
-  portableCopy(root, ["infra/db/embedded", "infra/telemetry", "tests/support"], packages);
+  portableCopy(root, ["infra/db/embedded", "infra/kernel", "infra/telemetry", "tests/support"], packages);
   node = path.join(root, "node_modules", NODE_PACKAGE, "bin", "node");
 });
 

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import {
   chmodSync,
   cpSync,
@@ -6,19 +6,15 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
   statSync,
-  writeFileSync,
 } from "node:fs";
 import path from "node:path";
+import { placedOutside, placeOutside, SHARED_FOLDER } from "../../kernel/shared-folder.ts";
 import { type Account, postgresAccount, runsAsRoot } from "./account.ts";
 import { binariesAt, type PostgresBinaries, program } from "./binaries.ts";
-
-/** Where things go that another account must reach when the clone itself is private. */
-export const SHARED_FOLDER = "/var/lib/nodus";
 
 /** True when `account` may pass through every folder above `file` and read (and, for programs, run) it. */
 export function canReach(file: string, account: Account): boolean {
@@ -71,22 +67,18 @@ export function reachableBinaries(binaries: PostgresBinaries, account: Account |
 }
 
 /**
- * The folder for PostgreSQL's things of a platform. Normally `<dataDir>/postgres`. When root starts the platform and
- * the data folder is private, it is below `SHARED_FOLDER`, and `<dataDir>/postgres.location` says where, so a data
- * folder that is moved still finds its database.
+ * The folder for PostgreSQL's things of a platform: `<dataDir>/postgres`, or one outside where root starts the platform
+ * and the data folder is private.
  */
 export function postgresFolder(dataDir: string): string {
   mkdirSync(dataDir, { recursive: true, mode: 0o711 });
-  const home = path.join(realpathSync(dataDir), "postgres");
-  const signpost = `${home}.location`;
-  if (existsSync(signpost)) return readFileSync(signpost, "utf8").trim();
+  const folder = realpathSync(dataDir);
+  const outside = placedOutside(folder, "postgres");
+  if (outside) return outside;
+  const home = path.join(folder, "postgres");
   const account = postgresAccount(clusterOf(home));
-  if (!runsAsRoot() || existsSync(home) || !account || canReach(path.dirname(home), account)) return home;
-  const hash = createHash("sha256").update(home).digest("hex").slice(0, 12);
-  const elsewhere = path.join(SHARED_FOLDER, hash, "postgres");
-  mkdirSync(path.dirname(elsewhere), { recursive: true, mode: 0o755 });
-  writeFileSync(signpost, `${elsewhere}\n`);
-  return elsewhere;
+  if (!runsAsRoot() || existsSync(home) || !account || canReach(folder, account)) return home;
+  return placeOutside(folder, "postgres");
 }
 
 /** PostgreSQL's own data folder within its place. */

@@ -2,6 +2,7 @@ import { chmodSync, chownSync, mkdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../kernel/clock.ts";
+import { SHARED_FOLDER } from "../../kernel/shared-folder.ts";
 import { Turnstile } from "../../kernel/turnstile.ts";
 import { EgressProxy, hostNetwork } from "../egress/proxy.ts";
 import { startBubblewrapGuest } from "../guest/bubblewrap-guest.ts";
@@ -38,7 +39,7 @@ export async function createGuestHost(settings: GuestHostSettings): Promise<Gues
   const root = process.getuid?.() === 0;
   const uids = root ? new UidPool(settings.name) : null;
   const binaries = placeGuestBinaries(
-    root ? "/var/lib/nodus/guest" : join(settings.folder, "guest"),
+    root ? join(SHARED_FOLDER, "guest") : join(settings.folder, "guest"),
     process.execPath,
     process.arch,
   );

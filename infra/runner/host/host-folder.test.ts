@@ -33,4 +33,13 @@ describe("where a host agent's folder is", () => {
       rmSync(dirname(folder), { recursive: true });
     }
   });
+
+  it.runIf(process.getuid?.() === 0)("is another one once the data folder was removed and made again", () => {
+    const data = join(home, "data");
+    const first = hostFolder(data, true);
+    rmSync(data, { recursive: true });
+    const second = hostFolder(data, true);
+    for (const folder of new Set([first, second])) rmSync(dirname(folder), { recursive: true });
+    expect(second).not.toBe(first);
+  });
 });
