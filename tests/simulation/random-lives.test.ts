@@ -67,6 +67,6 @@ test.each(seeds)(
     await life.end();
     await expectSound([...trail, "the end"]);
     await expectAllSettled();
-    },
+  },
   120_000,
 );

@@ -39,6 +39,10 @@ const ALWAYS: Record<string, string> = {
     select p.id, a.id, a.state from compute.attempt a join compute.placement p on p.id = a.placement_id
     where a.state in ('launching', 'booting', 'running')
       and (p.order_id <> a.id or p.state not in ('provisioning', 'running'))`,
+  "an order that nobody has heard yet has left nothing": `
+    select p.id, p.log_bytes, p.ran_ms, p.exit_code from compute.placement p join compute.attempt a on a.id = p.order_id
+    where a.state in ('launching', 'booting') and a.session_hash is null
+      and (p.log_bytes > 0 or p.ran_ms is not null or p.running_at is not null or p.applied_seq > 0)`,
   "nothing of a workload that is over is alive": `
     select w.id, w.status, s.status, p.state from compute.workload w join compute.stage s on s.workload_id = w.id
       left join compute.placement p on p.workload_id = w.id and p.state in ('provisioning', 'running')

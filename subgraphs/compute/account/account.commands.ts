@@ -8,6 +8,8 @@ import { ACCOUNT } from "./account.refusals.ts";
 
 /** Most that is granted at once: a typing error is more likely than a larger wish. */
 const MOST_GRANTED = 1_000_000_000n * MICROS_PER_USD;
+/** Amounts above this lose digits on the wire. */
+const HIGHEST_CAP = 2n ** 53n;
 const MOST_RUNS = 1_000_000;
 
 export interface NewAccount {
@@ -77,7 +79,7 @@ export interface AccountLimits {
 /** Sets a team's limits. Work that was authorised before goes on. */
 export function setLimits(db: Database, teamId: string, limits: AccountLimits, now: Date): Promise<Account> {
   const { paymentMethod, monthlyCapMicros: cap, concurrentRunsLimit: runs } = limits;
-  if (cap !== undefined && cap !== null && cap < 0n)
+  if (cap !== undefined && cap !== null && (cap < 0n || cap > HIGHEST_CAP))
     throw new Refused(ACCOUNT.invalid_amount, { field: "/monthlyCapUsd" });
   if (runs !== undefined && !(Number.isInteger(runs) && runs >= 0 && runs <= MOST_RUNS))
     throw new Refused(ACCOUNT.invalid_concurrent_runs_limit, { field: "/concurrentRunsLimit" });

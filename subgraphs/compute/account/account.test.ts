@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { insertAccount, insertPlaced, insertWorkload, TENANT } from "../../../tests/support/compute-fixtures.ts";
 import { type ComputeGraph, computeGraph, MEMBER, TEAM_KEY } from "../../../tests/support/compute-graph.ts";
 import { finishWorkload } from "../lifecycle/finish.commands.ts";
-import { auditBooks, openAccount } from "./account.commands.ts";
+import { auditBooks, openAccount, setLimits } from "./account.commands.ts";
 import { admit } from "./admission.ts";
 
 let graph: ComputeGraph;
@@ -110,5 +110,17 @@ test("what runs is shown apart from what is only reserved when credits do not su
         remaining_headroom_usd: 0.000166,
       },
     },
+  });
+});
+
+test("a cap beyond what the wire can tell is refused, and changes nothing", async () => {
+  const { db, clock } = graph;
+  const now = clock.now();
+  for (const monthlyCapMicros of [-1n, 2n ** 53n + 1n, 10n ** 30n])
+    await expect(setLimits(db, TENANT, { monthlyCapMicros }, now)).rejects.toMatchObject({
+      kind: { code: "invalid_amount" },
+    });
+  expect(await setLimits(db, TENANT, { monthlyCapMicros: 2n ** 53n }, now)).toMatchObject({
+    monthlyCapMicros: 2n ** 53n,
   });
 });

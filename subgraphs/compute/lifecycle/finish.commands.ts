@@ -68,7 +68,9 @@ export async function finishWorkload(tx: Tx, end: WorkloadEnd): Promise<boolean>
 /** What came of a workload: its results, and what it has cost, posted or not. */
 async function outcome(tx: Tx, workloadId: string, now: Date): Promise<{ outputs: number; spend_usd: number }> {
   const [workload] = await tx.sql<{ outputs: bigint; spend: bigint }>(
-    `select (select count(*) from compute.output o where o.workload_id = w.id) as outputs, w.spend_micros as spend
+    `select w.spend_micros as spend,
+       (select count(*) from compute.output o join compute.stage s using (workload_id, stage_id, generation)
+        where o.workload_id = w.id and s.status = 'completed') as outputs
      from compute.workload w where w.id = $1 for update`,
     [workloadId],
   );

@@ -3,11 +3,13 @@ import { enqueue } from "../../../infra/db/outbox.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { placeStage, releaseAttempt } from "../jobs.ts";
 import { release } from "../ledger/ledger.commands.ts";
+import { loseGeneration } from "../lifecycle/finish.commands.ts";
 import { recordBootFailure } from "../offer/offer-health.commands.ts";
 import type { ComputeSettings } from "../settings.ts";
 import { stageMachine } from "../stage/stage.machine.ts";
 import { appendEvent } from "../workload/workload.transitions.ts";
 import { type LockedAttempt, lockAttempt } from "./lock-attempt.ts";
+import type { Placement } from "./placement.entity.ts";
 import { attemptMachine } from "./placement.machine.ts";
 import { confirmGone } from "./release.commands.ts";
 
@@ -74,13 +76,22 @@ export async function failBoot(
   );
   const current =
     locked.placement.orderId === attempt.id && stageMachine.decide(locked.stage.status, "boot_failed") === "placing";
-  if (current) await lookAgain(tx, locked, now);
+  const spoiled = current && hasLeftSomething(locked.placement);
+  if (current && !spoiled) await lookAgain(tx, locked, now);
   // The order's own fault says nothing of the offer. Suppliers are locked before capacities, as their sync does.
   const until = failure.code === "bad_order" ? null : await recordBootFailure(tx, attempt.offerId, settings, now);
   if (failure.gone) await confirmGone(tx, attempt.id, now);
   else await enqueue(tx, releaseAttempt, { orderId: attempt.id }, now);
-  if (current) await afterwards(tx, locked, failure, until, now);
+  if (current) await recordFailure(tx, locked, failure, until, now);
+  // What touches the account comes last.
+  if (spoiled) await loseGeneration(tx, { placementId: locked.placement.id, trigger: "host_lost", now });
+  else if (current) await release(tx, attempt.tenantId, attempt.workloadId, locked.placement.heldMicros, now);
   return true;
+}
+
+/** A log, or the end of a command that never ran: the next order of the same generation would seem to have made it. */
+function hasLeftSomething({ logBytes, ranMs }: Placement): boolean {
+  return logBytes > 0 || ranMs !== null;
 }
 
 /** The stage looks for capacity again; this offer comes last for it from now on. */
@@ -98,10 +109,9 @@ async function lookAgain(tx: Tx, { attempt, placement, stage }: LockedAttempt, n
   await enqueue(tx, placeStage, { stageRunId: stage.id }, now);
 }
 
-/** What touches the account comes last. */
-async function afterwards(
+async function recordFailure(
   tx: Tx,
-  { attempt, placement, stage }: LockedAttempt,
+  { attempt, stage }: LockedAttempt,
   failure: BootFailure,
   quarantinedUntil: Date | null,
   now: Date,
@@ -120,6 +130,4 @@ async function afterwards(
     },
     now,
   );
-  if (placement.state === "provisioning")
-    await release(tx, attempt.tenantId, attempt.workloadId, placement.heldMicros, now);
 }
