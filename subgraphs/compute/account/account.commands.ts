@@ -34,7 +34,7 @@ export async function openAccount(tx: Tx, account: NewAccount, now: Date): Promi
 }
 
 /** Gives a team credits. Every call gives more: it is for operators and administrators, who see what they did. */
-export function grantCredit(
+export async function grantCredit(
   db: Database,
   grant: { teamId: string; micros: Micros; note: string },
   now: Date,
@@ -77,7 +77,7 @@ export interface AccountLimits {
 }
 
 /** Sets a team's limits. Work that was authorised before goes on. */
-export function setLimits(db: Database, teamId: string, limits: AccountLimits, now: Date): Promise<Account> {
+export async function setLimits(db: Database, teamId: string, limits: AccountLimits, now: Date): Promise<Account> {
   const { paymentMethod, monthlyCapMicros: cap, concurrentRunsLimit: runs } = limits;
   if (cap !== undefined && cap !== null && (cap < 0n || cap > HIGHEST_CAP))
     throw new Refused(ACCOUNT.invalid_amount, { field: "/monthlyCapUsd" });
