@@ -1,9 +1,10 @@
 import "reflect-metadata";
 import { MikroORM, type SqlEntityManager } from "@mikro-orm/postgresql";
-import { CompiledQuery } from "kysely";
+import type pg from "pg";
 import { instance, selectList, tableOf } from "./columns.ts";
-import { takeBackLostConnections } from "./lost-connections.ts";
 import { PreparingClient } from "./preparing-client.ts";
+import { Statements } from "./statements.ts";
+import { inTransaction, type Transaction } from "./transaction.ts";
 
 /** An entity class. */
 export type EntityClass<T extends object = object> = abstract new () => T;
@@ -38,12 +39,15 @@ type Announce = (topic: string) => void;
 /** The one PostgreSQL of the deployment. */
 export class Database implements Queryer {
   readonly orm: MikroORM;
+  readonly #pool: pg.Pool;
   #announce: Announce = () => {};
   readonly #reader: Queryer;
 
-  private constructor(orm: MikroORM) {
+  private constructor(orm: MikroORM, pool: pg.Pool) {
     this.orm = orm;
-    this.#reader = queryer((text, values) => execute(orm.em.getKysely(), text, values));
+    this.#pool = pool;
+    const statements = new Statements(pool);
+    this.#reader = queryer((text, values) => statements.run(text, values));
   }
 
   static async open(options: DatabaseOptions): Promise<Database> {
@@ -55,12 +59,12 @@ export class Database implements Queryer {
         Client: PreparingClient,
         keepAlive: true,
         application_name: "nodus",
-        onPoolCreated: takeBackLostConnections,
+        pipeline: true,
       },
       discovery: { warnWhenNoEntities: false },
       debug: false,
     });
-    return new Database(orm);
+    return new Database(orm, await orm.em.getConnection().getNativeClient());
   }
 
   /** Where the wake-ups of commands go; set once by the composition root. */
@@ -89,7 +93,7 @@ export class Database implements Queryer {
       const topics = new Set<string>();
       let answer: T;
       try {
-        answer = await this.orm.em.fork().transactional((em) => work(transaction(em as SqlEntityManager, topics)));
+        answer = await inTransaction(this.#pool, this.orm, (transaction) => work(txOf(transaction, topics)));
       } catch (error) {
         if (attempt === COMMAND_ATTEMPTS || !RETRIED_STATES.has(sqlState(error) ?? "")) throw error;
         continue;
@@ -115,14 +119,6 @@ export function sqlState(error: unknown): string | null {
   return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : null;
 }
 
-interface Executor {
-  executeQuery(query: CompiledQuery): Promise<{ rows: unknown[] }>;
-}
-
-async function execute(executor: Executor, text: string, values: readonly unknown[]): Promise<never[]> {
-  return (await executor.executeQuery(CompiledQuery.raw(text, [...values]))).rows as never[];
-}
-
 function queryer(run: (text: string, values: readonly unknown[]) => Promise<unknown[]>): Queryer {
   const rows = async <T extends object>(type: EntityClass<T>, tail: string, values: readonly unknown[] = []) => {
     const found = await run(`select ${selectList(type)} from ${tableOf(type)} t ${tail}`, values);
@@ -135,11 +131,12 @@ function queryer(run: (text: string, values: readonly unknown[]) => Promise<unkn
   };
 }
 
-function transaction(em: SqlEntityManager, topics: Set<string>): Tx {
-  const handle = em.getTransactionContext() as unknown as Executor;
+function txOf(transaction: Transaction, topics: Set<string>): Tx {
   return {
-    em,
+    get em() {
+      return transaction.em();
+    },
     wake: (topic) => void topics.add(topic),
-    ...queryer((text, values) => execute(handle, text, values)),
+    ...queryer(transaction.run),
   };
 }

@@ -1,0 +1,79 @@
+import type { MikroORM, SqlEntityManager } from "@mikro-orm/postgresql";
+import { Kysely, PostgresDialect } from "kysely";
+import type pg from "pg";
+import { streamOf } from "./statements.ts";
+
+/** One open transaction. */
+export interface Transaction {
+  run(text: string, values: readonly unknown[]): Promise<unknown[]>;
+  /** A unit of work within the transaction, made when it is first asked for; what it holds is written before the commit. */
+  em(): SqlEntityManager;
+}
+
+/**
+ * Runs `work` in one transaction at READ COMMITTED on one connection: committed when it resolves, rolled back when it
+ * rejects. BEGIN costs no round trip of its own, it leaves with the first statement.
+ */
+export async function inTransaction<T>(
+  pool: pg.Pool,
+  orm: MikroORM,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    return await committed(client, orm, work);
+  } catch (error) {
+    await client.query("rollback").catch((lost: Error) => {
+      broken = lost; // nothing to roll back on a connection that is gone; the pool must not give it out again
+    });
+    throw error;
+  } finally {
+    client.release(broken);
+  }
+}
+
+async function committed<T>(
+  client: pg.PoolClient,
+  orm: MikroORM,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  let em: SqlEntityManager | null = null;
+  const stream = streamOf(client);
+  stream.cork();
+  const begun = client.query("begin");
+  begun.catch(() => {}); // told by the statement after it, and below
+  let first = true;
+  const leave = () => {
+    if (first) stream.uncork();
+    first = false;
+  };
+  const answer = await work({
+    run: async (text, values) => {
+      const answered = client.query(text, values as unknown[]);
+      leave();
+      return (await answered).rows;
+    },
+    em: () => {
+      leave();
+      em ??= unitOfWork(orm, client);
+      return em;
+    },
+  }).finally(leave);
+  await (em as SqlEntityManager | null)?.flush();
+  await begun;
+  const { command } = await client.query("commit");
+  // The server answers a COMMIT of a transaction that has failed with a rollback, as if that was asked for.
+  if (command !== "COMMIT")
+    throw new Error("a statement failed and its error was not passed on: nothing was committed");
+  return answer;
+}
+
+/** MikroORM on the transaction's connection. */
+function unitOfWork(orm: MikroORM, client: pg.PoolClient): SqlEntityManager {
+  const connection = { query: (sql: string, values: unknown[]) => client.query(sql, values), release: () => {} };
+  const pool = { connect: async () => connection, end: async () => {} };
+  const em = orm.em.fork() as SqlEntityManager;
+  em.setTransactionContext(new Kysely({ dialect: new PostgresDialect({ pool: pool as never }) }));
+  return em;
+}
