@@ -101,7 +101,7 @@ export function revokeApiKey(db: Database, actor: Actor, id: string, now: Date):
 }
 
 /** Writes into a key's history that it asked for more than it has. */
-export function recordScopeRefusal(db: Database, actor: Actor, scopes: readonly Scope[], now: Date): Promise<void> {
+function recordScopeRefusal(db: Database, actor: Actor, scopes: readonly Scope[], now: Date): Promise<void> {
   const row = { id: actor.keyId, teamId: actor.tenantId };
   return db.command((tx) => audit(tx, row, "scope_refused", { byKeyId: actor.keyId, detail: scopes.join(" ") }, now));
 }

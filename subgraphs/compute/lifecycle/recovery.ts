@@ -7,7 +7,7 @@ import type { Workload } from "../workload/workload.entity.ts";
 import { appendEvent, moveWorkload } from "../workload/workload.transitions.ts";
 
 /** Recoveries that a stage may use before its workload fails. */
-export const MAX_RECOVERIES = 10;
+const MAX_RECOVERIES = 10;
 
 /** How a workload ends that does not go on after a loss. */
 export interface LossEnd {

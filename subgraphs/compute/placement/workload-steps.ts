@@ -7,7 +7,7 @@ import type { DueStage, DueWorkload } from "./fair-batch.ts";
 import { insertRows } from "./insert-rows.ts";
 
 /**
- * Moves and events of a batch of workloads whose rows are locked: what `moveWorkload` and `waitFor` do for one, in two
+ * Moves and events of a batch of workloads whose rows are locked: what `moveWorkload` does for one, in two
  * statements for all of them.
  */
 export class WorkloadSteps {

@@ -79,26 +79,3 @@ export async function leaveActiveRuns(tx: Tx, workloadId: string): Promise<void>
     [workloadId],
   );
 }
-
-/** Records why a workload waits; a repeated reason keeps its first time and records no event. */
-export async function waitFor(
-  tx: Tx,
-  workloadId: string,
-  reason: string,
-  nextTryAt: Date | null,
-  now: Date,
-): Promise<void> {
-  const changed = await tx.sql<{ waiting_since: Date }>(
-    `update compute.workload set waiting_reason = $2, waiting_since = $3, updated_at = $3
-     where id = $1 and waiting_reason is distinct from $2 and status not in ('completed', 'failed', 'cancelled') returning waiting_since`,
-    [workloadId, reason, now],
-  );
-  if (changed.length === 0) return;
-  await appendEvent(
-    tx,
-    workloadId,
-    "workload.waiting",
-    { reason, since: now.toISOString(), next_try_at: nextTryAt?.toISOString() ?? null },
-    now,
-  );
-}
