@@ -22,6 +22,13 @@ const GOODBYE_MS = 5_000;
 /** Lines of the platform's output that a failed test shows. */
 const SHOWN_LINES = 80;
 
+/** How a command of the command line ended. */
+export interface CommandEnd {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
 /** A whole platform in processes of its own: what `nodus up` starts, on a data folder and a port that it keeps. */
 export class Platform {
   readonly dataDir: string;
@@ -112,10 +119,15 @@ export class Platform {
     await until("the host agent is dead", () => !isAlive(agent));
   }
 
-  /** `kill -9` of the database server. */
+  /** `kill -9` of the database server; resolves once the platform has started another one. */
   async killPostgres(): Promise<void> {
-    kill(this.#server().pid, "SIGKILL");
+    const killed = this.#server().pid;
+    kill(killed, "SIGKILL");
     await this.#closePool();
+    await until("PostgreSQL is back", () => {
+      const server = readPidFile(postgresFolder(this.dataDir));
+      return server?.ready && server.pid !== killed;
+    });
   }
 
   /** All of its processes, guests included. */
@@ -123,8 +135,13 @@ export class Platform {
     return withDescendants(processesWith(this.dataDir));
   }
 
-  /** Runs a command of the command line beside it. */
-  async command(args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  /** Runs a command of the command line beside it, to its end. */
+  async command(args: readonly string[]): Promise<CommandEnd> {
+    return (await this.begin(args)).ended;
+  }
+
+  /** Starts a command of the command line beside it. */
+  async begin(args: readonly string[]): Promise<{ stdout(): string; ended: Promise<CommandEnd> }> {
     const child = await this.#spawn(...args);
     let stdout = "";
     let stderr = "";
@@ -134,8 +151,10 @@ export class Platform {
     child.stderr?.on("data", (text: string) => {
       stderr += text;
     });
-    const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
-    return { code, stdout, stderr };
+    const ended = new Promise<CommandEnd>((resolve) =>
+      child.once("close", (code) => resolve({ code, stdout, stderr })),
+    );
+    return { stdout: () => stdout, ended };
   }
 
   /** Rows of one statement on its database, which a test may look into. */
