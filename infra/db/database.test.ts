@@ -126,3 +126,31 @@ test("a command that loses against another one runs again, and wakes others once
   expect(woken).toEqual(["topic 3"]);
   expect(await notes()).toEqual([3]);
 }, 20_000);
+
+test("a command that throws before it asks anything is undone like any other, and its connection goes on", async () => {
+  const { db } = database;
+  const commands = Array.from({ length: 15 }, () =>
+    db.command(() => {
+      throw new Error("at once");
+    }),
+  );
+  for (const outcome of await Promise.allSettled(commands))
+    expect(outcome).toMatchObject({ status: "rejected", reason: { message: "at once" } });
+  await db.command((tx) => tx.sql("insert into note values (1, 'x')"));
+  expect(await notes()).toEqual([1]);
+}, 20_000);
+
+test("a wake-up that fails does not run the committed command again", async () => {
+  const { db } = database;
+  db.announceTo(() => {
+    throw Object.assign(new Error("nobody there"), { code: "40001" });
+  });
+  let runs = 0;
+  const command = db.command(async (tx) => {
+    tx.wake("topic");
+    await tx.sql("insert into note values ($1, 'x')", [++runs]);
+  });
+  await expect(command).rejects.toThrow("nobody there");
+  db.announceTo(() => {});
+  expect(await notes()).toEqual([1]);
+}, 20_000);

@@ -48,18 +48,23 @@ async function committed<T>(
     if (first) stream.uncork();
     first = false;
   };
-  const answer = await work({
-    run: async (text, values) => {
-      const answered = client.query(text, values as unknown[]);
-      leave();
-      return (await answered).rows;
-    },
-    em: () => {
-      leave();
-      em ??= unitOfWork(orm, client);
-      return em;
-    },
-  }).finally(leave);
+  let answer: T;
+  try {
+    answer = await work({
+      run: async (text, values) => {
+        const answered = client.query(text, values as unknown[]);
+        leave();
+        return (await answered).rows;
+      },
+      em: () => {
+        leave();
+        em ??= unitOfWork(orm, client);
+        return em;
+      },
+    });
+  } finally {
+    leave(); // also when it threw before it was a promise: what is corked would never leave, the rollback neither
+  }
   await (em as SqlEntityManager | null)?.flush();
   await begun;
   const { command } = await client.query("commit");
