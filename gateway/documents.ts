@@ -11,6 +11,7 @@ import {
   specifiedRules,
   type ValidationContext,
   validate,
+  visit,
 } from "graphql";
 import { LIMITS } from "../infra/kernel/limits.ts";
 import { BoundedMap } from "./bounded-map.ts";
@@ -67,7 +68,7 @@ export class Documents {
     const { schema, limits } = this.#options;
     let document: DocumentNode;
     try {
-      document = parse(text, { maxTokens: limits.tokens });
+      document = withoutDescriptions(parse(text, { maxTokens: limits.tokens }));
     } catch (error) {
       return { text, document: null, problems: [asSyntaxProblem(error, limits.tokens)] };
     }
@@ -84,7 +85,12 @@ export class Documents {
 
   #validate(document: DocumentNode): GraphQLError[] {
     const { schema, introspection } = this.#options;
-    const rules = [...specifiedRules, NoReservedAliases, ...(introspection ? [] : [NoSchemaIntrospectionCustomRule])];
+    const rules = [
+      ...specifiedRules,
+      NoReservedAliases,
+      NoEndlessIntegers,
+      ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
+    ];
     return validate(schema, document, rules, { maxErrors: 20 }).map((error) =>
       asBadRequest(error, "GRAPHQL_VALIDATION_FAILED"),
     );
@@ -100,6 +106,35 @@ function NoReservedAliases(context: ValidationContext): ASTVisitor {
       context.reportError(new GraphQLError(message, { nodes: node }));
     },
   };
+}
+
+const MOST_DIGITS = 19;
+const LOWEST_INTEGER = -(2n ** 63n);
+const HIGHEST_INTEGER = 2n ** 63n - 1n;
+
+/** The planner reads a document's integers with 64 bits. */
+function NoEndlessIntegers(context: ValidationContext): ASTVisitor {
+  return {
+    IntValue(node) {
+      const isShort = node.value.length <= MOST_DIGITS + 1; // with its sign
+      const value = isShort ? BigInt(node.value) : null;
+      if (value !== null && value >= LOWEST_INTEGER && value <= HIGHEST_INTEGER) return;
+      const message = "A whole number in a document has at most 64 bits; send a larger one in a variable.";
+      context.reportError(new GraphQLError(message, { nodes: node }));
+    },
+  };
+}
+
+/** Descriptions of operations, fragments and variables are for people; the planner does not know them. */
+function withoutDescriptions(document: DocumentNode): DocumentNode {
+  const strip = { leave: <N extends { description?: unknown }>(node: N) => ({ ...node, description: undefined }) };
+  const isDescribed = document.definitions.some(
+    (definition) =>
+      (definition.kind === Kind.OPERATION_DEFINITION || definition.kind === Kind.FRAGMENT_DEFINITION) &&
+      (definition.description ?? definition.variableDefinitions?.some(({ description }) => description)),
+  );
+  if (!isDescribed) return document;
+  return visit(document, { OperationDefinition: strip, FragmentDefinition: strip, VariableDefinition: strip });
 }
 
 /** The name that persisted operations have: sha256 of the text, in hex. */

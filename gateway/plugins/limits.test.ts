@@ -120,6 +120,24 @@ describe("documents that would be dear to validate", () => {
     );
   });
 
+  it("with whole numbers that the planner cannot hold are refused", async () => {
+    const ask = (number: string) => server.post({ query: `{ person(id: ${number}) { id } }` });
+    for (const number of ["9223372036854775808", "-9223372036854775809", "1".repeat(300)])
+      expect((await refused(`{ person(id: ${number}) { id } }`)).slice(0, 2)).toEqual([
+        400,
+        "GRAPHQL_VALIDATION_FAILED",
+      ]);
+    for (const number of ["9223372036854775807", "-9223372036854775808"])
+      expect(await (await ask(number)).json()).toEqual({ data: { person: { id: number } } });
+  });
+
+  it("with descriptions run like those without", async () => {
+    const query =
+      '"Everything." query Described("How many." $n: Int) { people(first: $n) { ...F } } """A name.""" fragment F on Person { name }';
+    const response = await server.post({ query, variables: { n: 1 } });
+    expect(await response.json()).toHaveProperty("data.people");
+  });
+
   it("with aliases that GraphQL keeps for itself are refused", async () => {
     expect((await refused("{ me { __typename: name } }"))[1]).toBe("GRAPHQL_VALIDATION_FAILED");
   });
