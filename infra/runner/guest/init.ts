@@ -48,7 +48,11 @@ function listenForProxy(message: Start): void {
 }
 
 function start(order: Start): void {
-  const [file = "", ...args] = order.command;
+  const [file, ...args] = order.command;
+  if (!file) {
+    tell({ event: "not_started", code: "ENOENT", message: "there is no command" });
+    return;
+  }
   adjustOutOfMemoryScore(500);
   const child = spawn(file, args, {
     cwd: order.workingDirectory,

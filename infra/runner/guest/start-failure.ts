@@ -14,8 +14,13 @@ const KINDS: Record<string, StartFailure["kind"]> = {
 /** Tells a missing program from one that may not be executed. */
 export function startFailureOf(errno: string, program: string): StartFailure {
   const kind = KINDS[errno] ?? "internal";
-  if (kind === "not_found")
-    return { kind, message: `${program}: no such program, or its interpreter is missing (${errno})` };
-  if (kind === "not_executable") return { kind, message: `${program}: can't be executed (${errno})` };
-  return { kind, message: `${program}: could not be started (${errno})` };
+  return { kind, message: sentence(kind, program, errno) };
+}
+
+function sentence(kind: StartFailure["kind"], program: string, errno: string): string {
+  if (program === "") return "there is no command, and the command of an image that is not pulled is not known";
+  if (kind === "not_executable") return `${program}: can't be executed (${errno})`;
+  if (kind !== "not_found") return `${program}: could not be started (${errno})`;
+  const hint = program.includes(" ") ? "; a command is a list, in which each argument stands by itself" : "";
+  return `${program}: no such program, or its interpreter is missing (${errno})${hint}`;
 }

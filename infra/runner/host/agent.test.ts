@@ -51,6 +51,13 @@ describe("a host agent", () => {
     ]);
     expect(quick.exit).toMatchObject({ code: 0, startFailure: null });
     expect(missing.exit).toMatchObject({ code: null, signal: null, ranMs: 0, startFailure: { kind: "not_found" } });
+    const none = await host.run([]);
+    expect(none.exit?.startFailure).toMatchObject({
+      kind: "not_found",
+      message: expect.stringContaining("no command"),
+    });
+    const shellLine = await host.run(["echo hi"]);
+    expect(shellLine.exit?.startFailure?.message).toContain("a command is a list");
     expect(missing.exit?.startFailure?.message).toContain("no-such-program");
     expect(closed.exit).toMatchObject({ code: null, startFailure: { kind: "not_executable" } });
     expect(interpreter.exit).toMatchObject({ code: 127, startFailure: null });
