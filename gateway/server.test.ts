@@ -145,3 +145,13 @@ describe("pages from elsewhere", () => {
     expect((await preflight("https://evil.example")).headers.get("access-control-allow-origin")).toBeNull();
   });
 });
+
+describe("a path that is none", () => {
+  it("is told where the faces are", async () => {
+    const response = await fetch(`${server.url}/`);
+    expect([response.status, await response.json()]).toEqual([
+      404,
+      expect.objectContaining({ error: "not_found", fix: expect.stringContaining("/graphql") }),
+    ]);
+  });
+});

@@ -58,6 +58,11 @@ export async function createServer(gateway: Gateway, options: ServerOptions = {}
     const { code, message, status } = refused.kind;
     return reply.code(status).send({ error: code, message, fix: refused.fix, request_id: request.id });
   });
+  app.setNotFoundHandler((request, reply) => {
+    const { code, status } = COMMON.not_found;
+    const fix = "GraphQL is at /graphql, REST is under /v1, health at /healthz and /readyz.";
+    return reply.code(status).send({ error: code, message: "There is no such path.", fix, request_id: request.id });
+  });
   app.addHook("onRequest", async (request, reply) => {
     reply.header(REQUEST_ID_HEADER, request.id);
   });
