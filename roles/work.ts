@@ -5,6 +5,7 @@ import { openQueue } from "../infra/queue/connection.ts";
 import type { JobImplementation } from "../infra/queue/implement-job.ts";
 import { startWorkers } from "../infra/queue/workers.ts";
 import { hostFolder } from "../infra/runner/host/host-folder.ts";
+import { projectFile } from "../infra/telemetry/project-root.ts";
 import type { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
 import type { ComputeSettings } from "../subgraphs/compute/settings.ts";
 import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
@@ -121,7 +122,8 @@ function localDriver(parts: Parts, settings: ComputeSettings): LocalDriver {
   });
 }
 
-const VERSION = "0.1.0";
+/** Of this release; a host agent says which one started it. */
+const VERSION: string = JSON.parse(readFileSync(projectFile("package.json"), "utf8")).version;
 /** A supplier that was seen this recently counts as there. */
 const LIVELY_MS = 60_000;
 

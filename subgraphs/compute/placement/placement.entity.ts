@@ -40,7 +40,7 @@ export class Placement {
   @column.text() stageRunId!: string;
   @attr.text("The stage's id in the payload.") stageId!: string;
   @attr.int("Number of the generation, from 1.") generation!: number;
-  /** Fence of the claim that made it; session and settlement carry it. */
+  /** Fence of the claim that sent its latest order out. */
   @column.int() fence!: number;
   @attr.oneOf(PLACEMENT_STATUS, "Where it is.") state!: PlacementState;
   /** The order that may run now: the latest attempt. */
@@ -142,10 +142,10 @@ export class Attempt {
   @column.int() gpus!: number;
   /** Set in the transaction that gives the capacity back, once. */
   @column.at({ nullable: true }) releasedAt!: Date | null;
-  /** SHA-256 of the one-time token; null once it was exchanged. */
+  /** SHA-256 of the one-time token, which is used up by the first record that follows its exchange. */
   @column.text({ nullable: true }) tokenHash!: string | null;
   @column.at() tokenExpiresAt!: Date;
-  /** SHA-256 of the session that the token was exchanged for. */
+  /** SHA-256 of the latest session that the token was exchanged for; any earlier one is fenced. */
   @column.text({ nullable: true }) sessionHash!: string | null;
   @column.at() bootDeadlineAt!: Date;
   @column.text({ nullable: true }) failureCode!: string | null;
