@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Driver } from "../infra/drivers/driver.ts";
 import { parseAccelerators } from "../infra/drivers/local/accelerators.ts";
 import { LocalDriver } from "../infra/drivers/local/local-driver.ts";
