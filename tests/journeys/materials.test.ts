@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { tarOf } from "../support/archive-samples.ts";
 import { sharedPlatform } from "../support/platform.ts";
 import type { PlatformClient } from "../support/platform-client.ts";
+import { until } from "../support/until.ts";
 import { cancel, script, settles, submit, writes } from "../support/workloads.ts";
 
 /** What a run is given: its source, its inputs, its secrets and its network. */
@@ -59,7 +60,9 @@ test("an asset that work uses cannot be deleted, and can once the work is over",
   expect([refused.status, refused.body.error]).toEqual([409, "asset_in_use"]);
   await cancel(client, id);
   await settles(client, id);
-  expect((await client.rest("deleteAsset", { path: { id: assetId } })).status).toBe(204);
+  await until("the asset is let go of", async () => {
+    return (await client.rest("deleteAsset", { path: { id: assetId } })).status === 204;
+  });
   const listed = (await client.rest("listAssets")).body.assets.map((asset: { id: string }) => asset.id);
   expect(listed).not.toContain(assetId);
 });
