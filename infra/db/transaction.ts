@@ -52,6 +52,8 @@ async function committed<T>(
   try {
     answer = await work({
       run: async (text, values) => {
+        stream.cork();
+        process.nextTick(() => stream.uncork()); // with what else is asked for in this turn
         const answered = client.query(text, values as unknown[]);
         leave();
         return (await answered).rows;

@@ -124,6 +124,17 @@ describe("a run that succeeds", () => {
 });
 
 describe("records", () => {
+  test("prove their host alive as a heartbeat does: one whose guest is over delivers long after its last beat", async () => {
+    const { placed, host } = await opened();
+    await host.apply(host.running());
+    const before = (await placement(placed.placementId)).leaseExpiresAt!;
+    await clock.advance(40_000);
+    await host.apply(host.log(Buffer.from("late\n")));
+    const { lastBeatAt, leaseExpiresAt } = await placement(placed.placementId);
+    expect(lastBeatAt).toEqual(clock.now());
+    expect(leaseExpiresAt!.getTime()).toBe(before.getTime() + 40_000);
+  });
+
   test("that are sent again count once", async () => {
     const { placed, host } = await opened();
     const all = [

@@ -1,5 +1,7 @@
+import type { Tx } from "../../../infra/db/database.ts";
 import type { RunnerRecord } from "../../../infra/runner/protocol.ts";
 import { applyLog } from "../log/log.commands.ts";
+import type { Placement } from "../placement/placement.entity.ts";
 import { topics } from "../topics.ts";
 import { endGeneration } from "./end-generation.commands.ts";
 import type { LifecycleDeps } from "./lifecycle-deps.ts";
@@ -36,12 +38,30 @@ export async function applyRecords(
     for (const [i, record] of fresh.entries())
       if (record.seq !== found.placement.appliedSeq + 1 + i) return { gap: found.placement.appliedSeq + 1 };
     const ackSeq = fresh.at(-1)!.seq;
-    await tx.sql("update compute.placement set applied_seq = $2 where id = $1", [found.placement.id, ackSeq]);
+    await heard(tx, found.placement, { ackSeq, now, leaseMs: deps.settings.leaseMs });
     const context: RecordContext = { ...found, tx, now, settings: deps.settings };
     for (const run of runsOfOneType(upToEnd(fresh))) await applyRun(context, run);
     tx.wake(topics.workload(session.workloadId));
     return { ackSeq };
   });
+}
+
+/**
+ * Records prove their host alive as a heartbeat does. A host whose guest is over beats no more but may have much to
+ * deliver yet: taken for lost meanwhile, a run that ended well would be run again.
+ */
+async function heard(
+  tx: Tx,
+  placement: Placement,
+  { ackSeq, now, leaseMs }: { ackSeq: number; now: Date; leaseMs: number },
+): Promise<void> {
+  placement.appliedSeq = ackSeq;
+  placement.lastBeatAt = now;
+  placement.leaseExpiresAt = new Date(now.getTime() + leaseMs);
+  await tx.sql(
+    "update compute.placement set applied_seq = $2, last_beat_at = $3, lease_expires_at = $4 where id = $1",
+    [placement.id, ackSeq, now, placement.leaseExpiresAt],
+  );
 }
 
 /** Nothing follows the end of a generation; whatever a host says all the same is not heard. */

@@ -158,10 +158,13 @@ async function lockOrder(tx: Tx, orderId: string): Promise<LockedOrder | Session
     [orderId],
   );
   if (!ids) return refusal("unknown", "The order is not known.");
-  const workload = await tx.row(Workload, "where t.id = $1 for update", [ids.workload_id]);
-  const placement = await tx.row(Placement, "where t.id = $1 for update", [ids.placement_id]);
-  const stage = placement && (await tx.row(Stage, "where t.id = $1", [placement.stageRunId]));
-  const attempt = await tx.row(Attempt, "where t.id = $1", [orderId]);
+  // Asked for together and answered in this order, so the locks are taken in it and the rest is read under them.
+  const [workload, placement, stage, attempt] = await Promise.all([
+    tx.row(Workload, "where t.id = $1 for update", [ids.workload_id]),
+    tx.row(Placement, "where t.id = $1 for update", [ids.placement_id]),
+    tx.row(Stage, "where t.id = (select stage_run_id from compute.placement where id = $1)", [ids.placement_id]),
+    tx.row(Attempt, "where t.id = $1", [orderId]),
+  ]);
   if (!workload || !placement || !stage || !attempt) return refusal("unknown", "The order is not known.");
   if (!live(placement, orderId) || !["launching", "booting", "running"].includes(attempt.state))
     return refusal("fenced", "The order is over.");
@@ -172,6 +175,7 @@ function live(placement: Placement, orderId: string): boolean {
   return placement.orderId === orderId && (placement.state === "provisioning" || placement.state === "running");
 }
 
+/** The host was heard. */
 async function renewLease(tx: Tx, placement: Placement, leaseMs: number, now: Date): Promise<void> {
   placement.lastBeatAt = now;
   placement.leaseExpiresAt = new Date(now.getTime() + leaseMs);

@@ -1,3 +1,4 @@
+import { instance, selectList } from "../../../infra/db/columns.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import { follow, type Page } from "../../../infra/live/follow.ts";
@@ -63,7 +64,7 @@ class LogReader {
   async open(): Promise<void> {
     const start = parseLogCursor(this.#ask.after);
     if (!start) return;
-    const generations = await this.#generations();
+    const { generations } = await this.#runs();
     const placement = generations.find((p) => p.stageId === start.stageId && p.generation === start.generation);
     if (!placement || start.bytes > placement.logBytes) throw new Refused(COMMON.invalid_cursor, { field: "/after" });
     // A character may have begun before the cursor: its text belongs to what follows.
@@ -74,14 +75,7 @@ class LogReader {
   }
 
   async read(turn: number): Promise<Page<WorkloadLogItem, number>> {
-    const { db } = this.#source;
-    // The state first: a generation that comes between the two reads is found by the next one.
-    const [state] = await db.sql<{ status: WorkloadState }>(
-      "select status from compute.workload where tenant_id = $1 and id = $2",
-      [this.#ask.tenantId, this.#ask.workloadId],
-    );
-    const over = !state || isTerminal(state.status);
-    const generations = await this.#generations();
+    const { over, generations } = await this.#runs();
     if (!this.#at && generations[0]) this.#at = standing(generations[0], 0);
     const at = this.#at;
     if (!at) return this.#page(turn, over ? [nothing()] : [], over, false);
@@ -106,16 +100,24 @@ class LogReader {
     return this.#page(turn, [this.#end(at, true)], true, false);
   }
 
-  #generations(): Promise<Placement[]> {
+  /** The generations in the order in which they ran, and whether another may follow: as of one moment. */
+  async #runs(): Promise<{ over: boolean; generations: Placement[] }> {
     const { tenantId, workloadId, stageId, generation } = this.#ask;
-    return this.#source.db.rows(
-      Placement,
-      `join compute.stage s on s.id = t.stage_run_id
-       where t.tenant_id = $1 and t.workload_id = $2
+    const rows = await this.#source.db.sql<{ workloadStatus: WorkloadState; id: string | null }>(
+      `select w.status as "workloadStatus", ${selectList(Placement)}
+       from compute.workload w
+       left join (compute.placement t join compute.stage s on s.id = t.stage_run_id)
+         on t.tenant_id = w.tenant_id and t.workload_id = w.id
          and ($3::text is null or t.stage_id = $3) and ($4::int is null or t.generation = $4)
+       where w.tenant_id = $1 and w.id = $2
        order by s.position, t.generation`,
       [tenantId, workloadId, stageId, generation],
     );
+    const [first] = rows;
+    return {
+      over: !first || isTerminal(first.workloadStatus),
+      generations: rows.filter((row) => row.id !== null).map((row) => instance(Placement, row)),
+    };
   }
 
   #read(placement: Placement, read: LogRead) {

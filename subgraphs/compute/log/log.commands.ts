@@ -22,18 +22,16 @@ export async function applyLog(context: RecordContext, records: readonly LogReco
     placement.logBytes += piece.length;
   }
   if (pieces.length === 0) return;
-  const [row] = await tx.sql<{ log_seq: number }>(
-    "update compute.workload set log_seq = log_seq + $2 where id = $1 returning log_seq",
-    [workload.id, pieces.length],
-  );
-  const firstSeq = row!.log_seq - pieces.length + 1;
   await tx.sql(
-    `insert into compute.log_chunk (workload_id, seq, tenant_id, placement_id, stage_id, generation, byte_offset, bytes, created_at)
-     select $1, $2 + c.i - 1, $3, $4, $5, $6, c.byte_offset, c.bytes, $9
-     from unnest($7::bigint[], $8::bytea[]) with ordinality as c(byte_offset, bytes, i)`,
+    `with numbered as (
+       update compute.workload set log_seq = log_seq + $2 where id = $1 returning log_seq - $2 as last_seq),
+     measured as (update compute.placement set log_bytes = $10 where id = $4)
+     insert into compute.log_chunk (workload_id, seq, tenant_id, placement_id, stage_id, generation, byte_offset, bytes, created_at)
+     select $1, n.last_seq + c.i::int, $3, $4, $5, $6, c.byte_offset, c.bytes, $9
+     from numbered n, unnest($7::bigint[], $8::bytea[]) with ordinality as c(byte_offset, bytes, i)`,
     [
       workload.id,
-      firstSeq,
+      pieces.length,
       workload.tenantId,
       placement.id,
       placement.stageId,
@@ -41,9 +39,9 @@ export async function applyLog(context: RecordContext, records: readonly LogReco
       offsets,
       pieces,
       now,
+      placement.logBytes,
     ],
   );
-  await tx.sql("update compute.placement set log_bytes = $2 where id = $1", [placement.id, placement.logBytes]);
   tx.wake(topics.log(workload.id));
 }
 
