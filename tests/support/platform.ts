@@ -1,8 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import net from "node:net";
-import { tmpdir } from "node:os";
-import path from "node:path";
+import { rmSync } from "node:fs";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import { readPassword } from "../../infra/db/embedded/cluster.ts";
@@ -10,10 +7,10 @@ import { readPidFile } from "../../infra/db/embedded/pid-file.ts";
 import { postgresFolder } from "../../infra/db/embedded/place.ts";
 import { builtCommandLine } from "./platform-build.ts";
 import { PlatformClient } from "./platform-client.ts";
+import { freePort, newDataFolder } from "./platform-place.ts";
 import { isAlive, kill, killAll, type Living, processesWith, withDescendants } from "./process-table.ts";
 import { until } from "./until.ts";
 
-const FOLDER_START = "nodus-platform-";
 /** The first administrator's key of every platform that tests start. */
 export const ADMIN_KEY = "nk_administrator-of-the-tests";
 const START_MS = 60_000;
@@ -45,12 +42,9 @@ export class Platform {
     this.#settings = settings;
   }
 
-  /** Makes a data folder that guests and PostgreSQL can reach, and starts a platform there. `settings` are environment variables. */
+  /** Starts a platform on a fresh data folder. `settings` are environment variables. */
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<Platform> {
-    removeLeftovers();
-    const dataDir = mkdtempSync(path.join(tmpdir(), `${FOLDER_START}${process.pid}-`));
-    chmodSync(dataDir, 0o711);
-    const platform = new Platform(dataDir, await freePort(), settings);
+    const platform = new Platform(newDataFolder(), await freePort(), settings);
     try {
       await platform.start();
     } catch (error) {
@@ -255,28 +249,4 @@ function openPool(url: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 5_000 });
   pool.on("error", () => {}); // the statement that needs the connection says so
   return pool;
-}
-
-/** Free now; below the range that the system gives to outgoing connections, so that it is still free at a restart. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 15_000 + Math.floor(Math.random() * 15_000);
-    const server = net.createServer();
-    const free = await new Promise<boolean>((resolve) => {
-      server.once("error", () => resolve(false));
-      server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-    });
-    if (free) return port;
-  }
-}
-
-/** Platforms of runs that were killed before they could clean up. */
-function removeLeftovers(): void {
-  for (const name of readdirSync(tmpdir())) {
-    if (!name.startsWith(FOLDER_START) || existsSync(`/proc/${name.slice(FOLDER_START.length).split("-")[0]}`))
-      continue;
-    const folder = path.join(tmpdir(), name);
-    killAll(withDescendants(processesWith(folder)));
-    rmSync(folder, { recursive: true, force: true });
-  }
 }
