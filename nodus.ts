@@ -1,8 +1,12 @@
 import { Command } from "commander";
 import { readSettings } from "./infra/telemetry/environment.ts";
+import { buildVersion } from "./roles/build-version.ts";
 
 /** The command line and the one place where everything is put together. Commands load what they need when they run. */
-const program = new Command("nodus").description("Runs AI work on whatever capacity fits.").showHelpAfterError();
+const program = new Command("nodus")
+  .description("Runs AI work on whatever capacity fits.")
+  .version(buildVersion())
+  .showHelpAfterError();
 
 program
   .command("up")

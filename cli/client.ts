@@ -8,7 +8,10 @@ export class ClientError extends Error {
 
 interface GraphAnswer<T> {
   data?: T | null;
-  errors?: { message: string; extensions?: { code?: string; fix?: string; field?: string } }[];
+  errors?: {
+    message: string;
+    extensions?: { code?: string; fix?: string; field?: string; detail?: Record<string, unknown> };
+  }[];
 }
 
 /** A thin client of the graph. */
@@ -65,8 +68,9 @@ async function post(url: string, apiKey: string, body: unknown): Promise<Respons
 }
 
 function sentence(error: NonNullable<GraphAnswer<unknown>["errors"]>[number]): string {
-  const { field, fix } = error.extensions ?? {};
-  return `${field ? `${field}: ` : ""}${error.message}${fix ? ` ${fix}` : ""}`;
+  const { field, fix, detail = {} } = error.extensions ?? {};
+  const figures = Object.entries(detail).map(([name, value]) => `\n  ${name} ${String(value)}`);
+  return `${field ? `${field}: ` : ""}${error.message}${fix ? ` ${fix}` : ""}${figures.join("")}`;
 }
 
 async function* items<T>(results: AsyncIterableIterator<unknown>): AsyncIterableIterator<T> {

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { Driver } from "../infra/drivers/driver.ts";
 import { parseAccelerators } from "../infra/drivers/local/accelerators.ts";
 import { LocalDriver } from "../infra/drivers/local/local-driver.ts";
@@ -6,7 +5,6 @@ import { openQueue } from "../infra/queue/connection.ts";
 import type { JobImplementation } from "../infra/queue/implement-job.ts";
 import { startWorkers } from "../infra/queue/workers.ts";
 import { hostFolder } from "../infra/runner/host/host-folder.ts";
-import { projectFile } from "../infra/telemetry/project-root.ts";
 import type { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
 import type { ComputeSettings } from "../subgraphs/compute/settings.ts";
 import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
@@ -29,6 +27,7 @@ import { startReconcilers } from "../workers/reconcile/schedule.ts";
 import { unfinishedReconciler } from "../workers/reconcile/unfinished-business.ts";
 import { waitingStagesReconciler } from "../workers/reconcile/waiting-stages.ts";
 import { startRelay } from "../workers/relay.ts";
+import { buildVersion } from "./build-version.ts";
 import type { Parts } from "./parts.ts";
 
 /** Work that is going on in this process. */
@@ -109,7 +108,7 @@ function localDriver(parts: Parts, settings: ComputeSettings): LocalDriver {
     host: {
       folder: hostFolder(parts.settings.dataDir),
       allowUnisolated: parts.settings.allowUnisolated,
-      version: VERSION,
+      version: buildVersion(),
       idleExitMs: 600_000,
     },
     intakeUrl: settings.intakeUrl,
@@ -123,8 +122,6 @@ function localDriver(parts: Parts, settings: ComputeSettings): LocalDriver {
   });
 }
 
-/** Of this release; a host agent says which one started it. */
-const VERSION: string = JSON.parse(readFileSync(projectFile("package.json"), "utf8")).version;
 /** A supplier that was seen this recently counts as there. */
 const LIVELY_MS = 60_000;
 

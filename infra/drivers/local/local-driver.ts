@@ -1,7 +1,7 @@
 import { statfs } from "node:fs/promises";
 import { availableParallelism, totalmem } from "node:os";
 import { type HostClient, HostRefusal } from "../../runner/host/client.ts";
-import { attachToHostAgent, type LauncherSettings } from "../../runner/host/launcher.ts";
+import { attachToHostAgent, endHostAgent, type LauncherSettings } from "../../runner/host/launcher.ts";
 import type { IsolationReport } from "../../runner/protocol.ts";
 import type { Driver, LaunchOrder, LaunchOutcome, Observation, OfferFact } from "../driver.ts";
 import type { DeclaredAccelerator } from "./accelerators.ts";
@@ -148,8 +148,15 @@ export class LocalDriver implements Driver {
   }
 
   async #attach(): Promise<HostClient> {
-    const client = await attachToHostAgent(this.#settings.host);
-    const hello = await client.ask({ op: "hello", intakeUrl: this.#settings.intakeUrl });
+    const { host, intakeUrl } = this.#settings;
+    let client = await attachToHostAgent(host);
+    let hello = await client.ask({ op: "hello", intakeUrl });
+    // An agent of another build is replaced as soon as it has no orders; its guests would die with it.
+    if (hello.version !== host.version && (await client.ask({ op: "list" })).orders.length === 0) {
+      await endHostAgent(client, hello.pid);
+      client = await attachToHostAgent(host);
+      hello = await client.ask({ op: "hello", intakeUrl });
+    }
     this.#isolation = hello.isolation;
     return client;
   }

@@ -152,6 +152,29 @@ describe("LocalDriver", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
+  it("replaces an agent of another build that has no orders, and leaves one of its own build alone", async () => {
+    const pidOf = async () => {
+      const client = await HostClient.dial(home);
+      const { pid, version } = await client.ask({ op: "hello", intakeUrl: intake.url });
+      client.close();
+      return { pid, version };
+    };
+    await driver.offers(signal());
+    const first = await pidOf();
+    const same = new LocalDriver(settings);
+    await same.offers(signal());
+    expect(await pidOf()).toEqual(first);
+    const newer = new LocalDriver({ ...settings, host: { ...settings.host, version: "newer" } });
+    await newer.offers(signal());
+    const second = await pidOf();
+    expect(second.version).toBe("newer");
+    expect(second.pid).not.toBe(first.pid);
+    await Promise.all([same.close(), newer.close()]);
+    driver = new LocalDriver(settings);
+    await driver.offers(signal());
+    expect((await pidOf()).version).toBe("test");
+  });
+
   it("starts one host agent for all who ask at once, in a process session of its own", async () => {
     const drivers = [driver, ...Array.from({ length: 4 }, () => new LocalDriver(settings))];
     await Promise.all(drivers.map((one) => one.offers(signal())));

@@ -185,9 +185,10 @@ function explain(refusal: Refusal): string {
   }[refusal];
 }
 
+/** The reason stands in the status line too: clients show nothing else of a tunnel that was refused. */
 function refusal(reason: Refusal): string {
   const text = explain(reason);
-  return `HTTP/1.1 ${STATUS[reason]} ${STATUS[reason] === 403 ? "Forbidden" : "Bad Gateway"}\r\ncontent-type: text/plain\r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`;
+  return `HTTP/1.1 ${STATUS[reason]} ${text.trim()}\r\ncontent-type: text/plain\r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`;
 }
 
 function connected(socket: net.Socket): Promise<net.Socket | null> {

@@ -39,6 +39,13 @@ export async function attachToHostAgent(settings: LauncherSettings): Promise<Hos
   throw new Error(`the host agent did not come up within ${PATIENCE_MS} ms; see ${logOf(settings.folder)}`);
 }
 
+/** Ends an agent and waits until it is gone. Guests that it has end with it. */
+export async function endHostAgent(client: HostClient, pid: number): Promise<void> {
+  process.kill(pid, "SIGTERM");
+  for (let waitedMs = 0; waitedMs < PATIENCE_MS && !client.closed; waitedMs += POLL_MS) await sleep(POLL_MS);
+  if (!client.closed) throw new Error(`the host agent ${pid} did not end within ${PATIENCE_MS} ms`);
+}
+
 /** @param through a command that runs the agent's as its own arguments, such as one that changes the user */
 export function startHostAgent(settings: LauncherSettings, through: string[] = []): void {
   mkdirSync(settings.folder, { recursive: true });

@@ -13,6 +13,8 @@ export interface Admission {
   tenantId: string;
   /** What the first window costs on the cheapest capacity that fits; zero when none fits now. */
   estimateMicros: Micros;
+  /** The workload's own limit; null for none. */
+  maxCostMicros: Micros | null;
   now: Date;
 }
 
@@ -28,6 +30,7 @@ export async function admit(tx: Tx, admission: Admission): Promise<void> {
   const { tenantId, now } = admission;
   const least = leastCredit(admission);
   const refusal = await measured(async () => {
+    if (ownLimitTooSmall(admission)) return whyRefused(tx, admission);
     const admitted = await tx.sql(
       `update compute.account a set active_runs = active_runs + 1
        where id = $1 and books_balanced and payment_method and active_runs < concurrent_runs_limit
@@ -40,6 +43,11 @@ export async function admit(tx: Tx, admission: Admission): Promise<void> {
     return admitted.length === 1 ? null : whyRefused(tx, admission);
   });
   if (refusal) throw refusal;
+}
+
+/** Work starts when its first window is paid for; a limit below that would only fail later. */
+function ownLimitTooSmall({ maxCostMicros, estimateMicros }: Admission): boolean {
+  return maxCostMicros !== null && maxCostMicros < estimateMicros;
 }
 
 /** Nothing left is a refusal even where the price is not known yet. */
@@ -68,8 +76,14 @@ async function whyRefused(tx: Tx, admission: Admission): Promise<Refused> {
       extra: { concurrent_runs_limit: account.concurrentRunsLimit, active_runs: account.activeRuns },
       retryAfterSeconds: RUNS_RETRY_SECONDS,
     });
-  const accruingMicros = await accruing(tx, admission);
-  return new Refused(ACCOUNT.budget_exceeded, { extra: arithmetic(account, accruingMicros, admission) });
+  const extra = arithmetic(account, await accruing(tx, admission), admission);
+  if (!ownLimitTooSmall(admission)) return new Refused(ACCOUNT.budget_exceeded, { extra });
+  return new Refused(ACCOUNT.budget_exceeded, {
+    field: "/outcome/max_cost_usd",
+    message: `The workload's limit does not cover the start of this work, which takes ${toUsd(admission.estimateMicros)} US dollars.`,
+    fix: "Raise outcome.max_cost_usd.",
+    extra,
+  });
 }
 
 /** The numbers of a refused budget, in dollars. What is held pays for what accrues, so the two never count twice. */

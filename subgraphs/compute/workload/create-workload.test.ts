@@ -259,6 +259,18 @@ describe("money at the door", () => {
     expect((await create()).errors).toBeUndefined();
   });
 
+  test("a limit of its own below the first window is refused with what the start takes, and one that covers it is not", async () => {
+    await graph.offer(price);
+    expect(refusal(await create({ outcome: { maxCostUsd: 0.109 } }, "small"))).toMatchObject({
+      code: "budget_exceeded",
+      status: 402,
+      field: "/outcome/max_cost_usd",
+      detail: { estimated_cost_usd: 0.11 },
+    });
+    expect(await counts()).toEqual({ workloads: 0, keys: 0, events: 0, jobs: 0, runs: 0 });
+    expect((await create({ outcome: { maxCostUsd: 0.11 } }, "small")).errors).toBeUndefined();
+  });
+
   test("a monthly cap counts what this month was charged and what is held, and another month counts as nothing", async () => {
     await graph.offer(price);
     const set = (month: string) =>

@@ -86,7 +86,7 @@ async function accept(tx: Tx, deps: WorkloadDeps, actor: Actor, acceptance: Acce
   await enqueue(tx, placeStage, { stageRunId: firstStageRunId }, now);
   if (row.completeBy) await enqueue(tx, enforceDeadline, { workloadId: id }, now, row.completeBy);
   tx.wake(topics.workload(id));
-  await admit(tx, { tenantId, estimateMicros, now });
+  await admit(tx, { tenantId, estimateMicros, maxCostMicros: row.maxCostMicros, now });
   return row;
 }
 
