@@ -1,5 +1,6 @@
 import { GraphQLError } from "graphql";
-import { Refused } from "../kernel/refusal.ts";
+import { isDatabaseUnavailable } from "../db/unavailable.ts";
+import { COMMON, Refused } from "../kernel/refusal.ts";
 
 /** How a refusal looks in a GraphQL answer: the code, status and fix, and the field where one is to blame. */
 export function refusalError(refused: Refused): GraphQLError {
@@ -17,11 +18,23 @@ export function refusalError(refused: Refused): GraphQLError {
   });
 }
 
-/** Resolver middleware of every subgraph: refusals become GraphQL errors, faults pass on to be masked and logged. */
+/** Resolver middleware of every subgraph: refusals become GraphQL errors, a database that is away a 503, faults pass on to be masked and logged. */
 export async function translateRefusals(_: unknown, next: () => Promise<unknown>): Promise<unknown> {
   try {
     return await next();
   } catch (error) {
-    throw error instanceof Refused ? refusalError(error) : error;
+    throw asRefusal(error);
   }
+}
+
+/** A refusal as a GraphQL error; the want of a database as one that clients repeat; any other fault as it is. */
+export function asRefusal(error: unknown): unknown {
+  if (error instanceof Refused) return refusalError(error);
+  if (!isDatabaseUnavailable(error)) return error;
+  const refused = new Refused(COMMON.unavailable, {
+    message: "The database cannot be reached just now.",
+    retryAfterSeconds: 1,
+  });
+  refused.cause = error;
+  return refusalError(refused);
 }

@@ -3,7 +3,6 @@ import { printSchemaWithDirectives } from "@graphql-tools/utils";
 import { createPubSub } from "@graphql-yoga/subscription";
 import { type GraphQLSchema, isAbstractType, lexicographicSortSchema, parse } from "graphql";
 import { buildSchemaSync, createResolversMap, getMetadataStorage, type NonEmptyArray } from "type-graphql";
-import { LIMITS } from "../kernel/limits.ts";
 import type { GraphContext } from "./context.ts";
 import { translateRefusals } from "./errors.ts";
 
@@ -47,7 +46,7 @@ export function subgraph(
   for (const [type, resolve] of references) {
     const key = names.get(type);
     if (!key) throw new Error(`${type.name} is no object type`);
-    map[key] = { ...map[key], __resolveReference: resolve };
+    map[key] = { ...map[key], __resolveReference: translated(resolve) };
   }
   for (const type of Object.values(base.getTypeMap())) {
     // Synchronous and never throwing: a compiled executor dies of anything else.
@@ -59,5 +58,7 @@ export function subgraph(
   return { name, sdl, schema: buildSubgraphSchema([{ typeDefs: parse(sdl), resolvers: map as never }]) };
 }
 
-/** How many items a nested list gives at most, where it takes no arguments. */
-export const NESTED_LIST_MAX = LIMITS.listPageMax;
+/** Middleware does not reach reference resolvers. */
+function translated(resolve: Reference): Reference {
+  return (reference, context) => translateRefusals(null, async () => resolve(reference, context));
+}

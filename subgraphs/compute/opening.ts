@@ -1,5 +1,4 @@
-import { refusalError } from "../../infra/graphql/errors.ts";
-import { Refused } from "../../infra/kernel/refusal.ts";
+import { asRefusal } from "../../infra/graphql/errors.ts";
 import type { ComputeContext } from "./compute-context.ts";
 
 interface Opening<Args> {
@@ -15,7 +14,7 @@ export function opening<Args, Item>(
     try {
       return await open(args, context);
     } catch (error) {
-      throw error instanceof Refused ? refusalError(error) : error;
+      throw asRefusal(error);
     }
   };
 }
