@@ -41,6 +41,11 @@ export class SecretBox {
     return this.#current.id;
   }
 
+  /** Whether values that this master key wrapped can be opened here. */
+  has(masterKeyId: string): boolean {
+    return this.#keys.has(masterKeyId);
+  }
+
   seal(value: Uint8Array, context: string): Sealed {
     const dataKey = randomBytes(KEY_BYTES);
     return {

@@ -12,6 +12,14 @@ interface LiveSecret {
   version: number;
 }
 
+interface NewestVersion extends LiveSecret {
+  masterKeyId: string;
+}
+
+const NEWEST = `select s.id, s.name, s.version, v.master_key_id as "masterKeyId"
+   from data.secret s join data.secret_version v on v.secret_id = s.id and v.version = s.version
+  where s.tenant_id = $1 and s.name = any($2) and s.retired_at is null`;
+
 /** Secrets for those who run work: pinned by name at admission, opened only to be handed to the run. */
 export class SecretPins implements SecretPort {
   readonly #box: SecretBox;
@@ -21,11 +29,9 @@ export class SecretPins implements SecretPort {
   }
 
   async check(q: Queryer, ask: { tenantId: string; names: readonly string[]; field: string }): Promise<void> {
-    const rows = await q.sql<LiveSecret>(
-      "select id, name, version from data.secret where tenant_id = $1 and name = any($2) and retired_at is null",
-      [ask.tenantId, ask.names.filter(isSecretName)],
-    );
+    const rows = await q.sql<NewestVersion>(NEWEST, [ask.tenantId, ask.names.filter(isSecretName)]);
     requireAll(ask.names, rows, ask.field);
+    this.#requireReadable(ask.names, rows, ask.field);
   }
 
   async pin(
@@ -33,13 +39,13 @@ export class SecretPins implements SecretPort {
     ask: { tenantId: string; names: readonly string[]; holderId: string; now: Date; field?: string },
   ): Promise<PinnedSecret[]> {
     // The lock on the secret's row keeps its newest version from being replaced and destroyed before the pin is in.
-    const live = await tx.sql<LiveSecret>(
-      `select id, name, version from data.secret
-        where tenant_id = $1 and name = any($2) and retired_at is null order by id for share`,
-      [ask.tenantId, ask.names.filter(isSecretName)],
-    );
+    const live = await tx.sql<NewestVersion>(`${NEWEST} order by s.id for share of s`, [
+      ask.tenantId,
+      ask.names.filter(isSecretName),
+    ]);
     const held = await this.#held(tx, ask.tenantId, ask.holderId);
     requireAll(ask.names, [...live, ...held], ask.field ?? "");
+    this.#requireReadable(ask.names, live, ask.field ?? "");
     await tx.sql(
       `insert into data.secret_pin (holder_id, name, tenant_id, secret_id, version, created_at)
        select $1, s.name, $2, s.id, s.version, $3 from unnest($4::text[], $5::text[], $6::int[]) as s (name, id, version)
@@ -68,6 +74,13 @@ export class SecretPins implements SecretPort {
 
   async release(tx: Tx, holderId: string): Promise<void> {
     await tx.sql("delete from data.secret_pin where holder_id = $1", [holderId]);
+  }
+
+  /** A run whose secrets can't be opened would wait for them for ever; so it is not admitted. */
+  #requireReadable(names: readonly string[], newest: readonly NewestVersion[], field: string): void {
+    const sealed = new Set(newest.filter(({ masterKeyId }) => !this.#box.has(masterKeyId)).map(({ name }) => name));
+    const unreadable = names.findIndex((name) => sealed.has(name));
+    if (unreadable >= 0) throw new Refused(SECRET_REFERENCE.secret_unreadable, { field: `${field}/${unreadable}` });
   }
 
   #held(q: Queryer, tenantId: string, holderId: string): Promise<LiveSecret[]> {

@@ -18,4 +18,9 @@ export const SECRET = refusals({
 /** The same code where a body refers to a secret: the body is wrong, not the path. */
 export const SECRET_REFERENCE = refusals({
   secret_not_found: [400, "The team has no secret of this name.", "Write the secret first, or correct the name."],
+  secret_unreadable: [
+    409,
+    "The secret was sealed with a master key that this platform does not have.",
+    "Write the secret again, or start the platform with its former master key.",
+  ],
 });

@@ -152,6 +152,24 @@ test("a reference to a name that is not in use names its place in the body", asy
   await pins.check(database.db, { ...ask, names: ["A"] });
 });
 
+test("a secret whose master key is gone is refused where it is referred to, until it is written again", async () => {
+  const actor = team();
+  await put(actor, "A");
+  const next = new SecretBox({ id: "mk-2", key: randomBytes(32) });
+  const without = new SecretPins(next);
+  const ask = { tenantId: actor.tenantId, names: ["A"], field: "/policy/secret_refs" };
+  const pinIt = () => database.db.command((tx) => without.pin(tx, { ...ask, holderId: "wl_unreadable", now }));
+  const refusal = { kind: { code: "secret_unreadable", status: 409 }, detail: { field: "/policy/secret_refs/0" } };
+  await expect(without.check(database.db, ask)).rejects.toMatchObject(refusal);
+  await expect(pinIt()).rejects.toMatchObject(refusal);
+  await putSecret({ db: database.db, box: next }, actor, { name: "A", value: "anew" }, now);
+  await without.check(database.db, ask);
+  await pinIt();
+  expect(await without.reveal(database.db, { tenantId: actor.tenantId, holderId: "wl_unreadable" })).toEqual([
+    { name: "A", value: "anew" },
+  ]);
+});
+
 test("names and ids that no database can hold are unknown, not a fault", async () => {
   const actor = team();
   for (const name of ["A\0", "\0", "\ud800"]) {
