@@ -27,8 +27,9 @@ export async function applyLog(context: RecordContext, records: readonly LogReco
        update compute.workload set log_seq = log_seq + $2 where id = $1 returning log_seq - $2 as last_seq),
      measured as (update compute.placement set log_bytes = $10 where id = $4)
      insert into compute.log_chunk (workload_id, seq, tenant_id, placement_id, stage_id, generation, byte_offset, bytes, created_at)
-     select $1, n.last_seq + c.i::int, $3, $4, $5, $6, c.byte_offset, c.bytes, $9
-     from numbered n, unnest($7::bigint[], $8::bytea[]) with ordinality as c(byte_offset, bytes, i)`,
+     select $1, n.last_seq + c.i::int, $3, $4, $5, $6, c.byte_offset,
+       substring($8::bytea from (c.byte_offset - $11 + 1)::int for c.length), $9
+     from numbered n, unnest($7::bigint[], $12::int[]) with ordinality as c(byte_offset, length, i)`,
     [
       workload.id,
       pieces.length,
@@ -37,9 +38,11 @@ export async function applyLog(context: RecordContext, records: readonly LogReco
       placement.stageId,
       placement.generation,
       offsets,
-      pieces,
+      Buffer.concat(pieces), // one value travels as it is; in an array each byte would be two characters
       now,
       placement.logBytes,
+      offsets[0],
+      pieces.map((piece) => piece.length),
     ],
   );
   tx.wake(topics.log(workload.id));
