@@ -46,7 +46,8 @@ export async function runHostAgent(options: HostAgentOptions): Promise<"served" 
     setInterval(look, Math.min(LOOK_MS, idleExitMs)).unref();
   });
   server.close();
-  await agent.close();
+  // Whatever closing meets, this process ends: as long as it lives it holds the lock.
+  await agent.close().catch((error: Error) => report(`closing failed: ${error.stack}`));
   return "served";
 }
 

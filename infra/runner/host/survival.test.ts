@@ -74,6 +74,16 @@ describe("what a host agent stands", () => {
     expect((await host.run(["echo", "anew"])).log.toString()).toBe("anew\n");
   });
 
+  it("ends with a folder that was removed although nobody asks for another agent", async () => {
+    const order = await host.launch(orderSpec(["sh", "-c", "echo begun; sleep 100"]));
+    await until(() => order.log.includes("begun"), "it runs");
+    const isAlive = () => existsSync(`/proc/${host.pid}`);
+    rmSync(join(host.folder, "h"), { recursive: true });
+    await until(() => !isAlive(), "the agent is gone");
+    await host.attach();
+    expect((await host.run(["echo", "anew"])).log.toString()).toBe("anew\n");
+  });
+
   it("takes its guests along when it is killed, and its next life says so", async () => {
     const marker = `dies-with-host-${process.pid}`;
     const order = await host.launch(
