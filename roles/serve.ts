@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
 import { inProcess } from "../gateway/executors/in-process.ts";
 import { createGateway, type Gateway } from "../gateway/gateway.ts";
+import { memoryRateLimit } from "../gateway/plugins/rate-limit.ts";
 import { createServer } from "../gateway/server.ts";
 import { Json, SafeInt, Usd } from "../infra/graphql/scalars.ts";
 import { MAX_FRAME_BYTES } from "../infra/runner/protocol.ts";
@@ -42,6 +43,7 @@ export async function createFace(
     clock,
     scalars: [Usd, SafeInt, Json],
     introspection: settings.introspection,
+    rateLimit: memoryRateLimit(settings.requestsPerKeyPerSecond),
     persisted: {
       operations: settings.persistedOperations ? readPersistedOperations(settings.persistedOperations) : new Map(),
       only: settings.persistedOnly,

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { sqlState } from "../infra/db/database.ts";
 import { Drain, drainOnSignals } from "../infra/telemetry/drain.ts";
-import { type Settings, unknownVariables } from "../infra/telemetry/environment.ts";
+import { type Settings, SettingsError, unknownVariables } from "../infra/telemetry/environment.ts";
 import type { Checks } from "../infra/telemetry/health.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
 import { openAccount } from "../subgraphs/compute/account/account.commands.ts";
@@ -19,6 +19,7 @@ import { startWork, type Work } from "./work.ts";
 
 /** The whole platform in this process: `nodus up`. Resolves once it serves; it runs until a signal ends it. */
 export async function up(settings: Settings): Promise<void> {
+  refuseSeparateProcesses(settings);
   mkdirSync(settings.dataDir, { recursive: true });
   const logger = createLogger({ level: settings.logLevel, role: "platform" });
   const drain = new Drain(logger);
@@ -29,6 +30,16 @@ export async function up(settings: Settings): Promise<void> {
     await drain.close();
     throw error;
   }
+}
+
+/** Better than a process that quietly does more or less than it was told. */
+function refuseSeparateProcesses(settings: Settings): void {
+  const problems: string[] = [];
+  if (!settings.roles.includes("all"))
+    problems.push("NODUS_ROLES must be all or unset: this release runs every role in one process.");
+  if (settings.subgraphUrls.length > 0)
+    problems.push("NODUS_SUBGRAPH_URLS must be unset: this release runs every subgraph in the platform's process.");
+  if (problems.length > 0) throw new SettingsError(problems);
 }
 
 async function start(settings: Settings, parts: Parts): Promise<void> {

@@ -122,13 +122,13 @@ export const SETTINGS = {
   roles: given(
     "NODUS_ROLES",
     "all",
-    `What this process does, as a list: ${ROLES.join(", ")}. Anything but \`all\` needs DATABASE_URL.`,
+    `What this process does, as a list: ${ROLES.join(", ")}. This release runs all of them in one process and refuses anything but \`all\`.`,
     listOf(oneOf(ROLES)),
   ),
   subgraphUrls: given(
     "NODUS_SUBGRAPH_URLS",
     "",
-    "Where a gateway finds subgraphs that run elsewhere, as `name=URL` pairs.",
+    "Where a gateway finds subgraphs that run elsewhere, as `name=URL` pairs. This release refuses it: every subgraph runs in the platform's process.",
     listOf(urlOf(SUBGRAPHS)),
   ),
   intakeUrl: optional("NODUS_INTAKE_URL", "this process", "Base URL at which host agents reach intake.", httpUrl),
@@ -216,12 +216,6 @@ export const SETTINGS = {
     String(LIMITS.requestsPerKeyPerSecond),
     "Requests that one API key may make in a second.",
     wholeNumber(1, 1_000_000),
-  ),
-  workerConcurrency: given(
-    "NODUS_WORKER_CONCURRENCY",
-    "16",
-    "Jobs of one kind that a worker process runs at once.",
-    wholeNumber(1, 1_000),
   ),
   corsOrigins: given(
     "NODUS_CORS_ORIGINS",
