@@ -73,6 +73,12 @@ export async function createServer(gateway: Gateway, options: ServerOptions = {}
   });
   await app.register(websocket, {
     options: { maxPayload: options.socketBytes ?? options.graphqlBodyBytes ?? LIMITS.graphqlBodyBytes },
+    errorHandler: (error, socket, request) => {
+      // The sender broke the protocol or a limit: it is being told why by the close code.
+      if ((error as NodeJS.ErrnoException).code?.startsWith("WS_ERR_")) return;
+      gateway.log.error({ requestId: request.id, err: error }, "socket failed");
+      socket.terminate();
+    },
   });
   await app.register(async (scope) => serveGraphql(scope, gateway, options));
   if (options.graphiql) await app.register(serveGraphiql);

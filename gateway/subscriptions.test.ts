@@ -168,6 +168,16 @@ describe("keys of streams", () => {
   const closing = async (promise: Promise<unknown>) =>
     (await promise.catch((e: unknown) => e)) as { code: number; reason: string };
 
+  it("tells a socket by its close code that a message is too large or no text", async () => {
+    const closeCode = async (message: string | Buffer) => {
+      const socket = new WebSocket(`${server.url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
+      socket.once("open", () => socket.send(message, { binary: false }));
+      return new Promise((resolve) => socket.once("close", resolve));
+    };
+    expect(await closeCode("x".repeat(20 * 1024 * 1024))).toBe(1009);
+    expect(await closeCode(Buffer.from([0xff, 0xfe]))).toBe(1007);
+  });
+
   it("closes a socket that comes with a wrong key", async () => {
     expect(await closing(listen(server.client({ apiKey: "nk_wrong" })).done)).toMatchObject({
       code: 4401,
