@@ -9,6 +9,8 @@ export class CommandWatch {
   readonly #timer: NodeJS.Timeout;
   #settleStart: (failure: StartFailure | null) => void = () => {};
   #state: "starting" | "running" | "exited" = "starting";
+  /** Init set about starting the command. Unless it says that this failed, the command ran. */
+  #begun = false;
   #failure: StartFailure | null = null;
   #exit: { code: number | null; signal: string | null } | null = null;
   #exitListener: () => void = () => {};
@@ -20,7 +22,7 @@ export class CommandWatch {
       this.#settleStart = resolve;
     });
     this.#timer = setTimeout(() => {
-      this.fail({ kind: "internal", message: `the guest did not start within ${START_TIMEOUT_MS} ms` });
+      this.over({ kind: "internal", message: `the guest did not start within ${START_TIMEOUT_MS} ms` });
       this.#timeoutListener();
     }, START_TIMEOUT_MS);
   }
@@ -39,7 +41,8 @@ export class CommandWatch {
   }
 
   hear(message: FromInit): void {
-    if (message.event === "started" && this.#state === "starting") {
+    if (message.event === "starting") this.#begun = true;
+    else if (message.event === "started" && this.#state === "starting") {
       clearTimeout(this.#timer);
       this.#state = "running";
       this.#settleStart(null);
@@ -62,9 +65,16 @@ export class CommandWatch {
     this.#settleStart(failure);
   }
 
-  /** No process is left. `unexplained` is why it never started, if nobody said why. */
+  /**
+   * Nothing more will be heard. `unexplained` is why the command never started, if nobody said why. One that silenced
+   * init in its first moments did start.
+   */
   over(unexplained: StartFailure): void {
-    this.fail(unexplained);
+    if (!this.#begun) this.fail(unexplained);
+    if (this.#state !== "starting") return;
+    clearTimeout(this.#timer);
+    this.#state = "exited";
+    this.#settleStart(null);
   }
 
   /** What to report, once `over`. A command whose end nobody told of went down with its namespace. */

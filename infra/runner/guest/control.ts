@@ -70,7 +70,7 @@ export function parseFromInit(line: string): FromInit | null {
   }
   if (value === null || typeof value !== "object") return null;
   const { event, code, message, signal } = value as Record<string, unknown>;
-  if (event === "started") return { event };
+  if (event === "starting" || event === "started") return { event };
   if (event === "not_started" && typeof code === "string" && typeof message === "string") {
     return { event, code: code.slice(0, 32), message: message.slice(0, 1024) };
   }

@@ -53,6 +53,7 @@ function start(order: Start): void {
     tell({ event: "not_started", code: "ENOENT", message: "there is no command" });
     return;
   }
+  tell({ event: "starting" });
   adjustOutOfMemoryScore(500);
   const child = spawn(file, args, {
     cwd: order.workingDirectory,

@@ -32,6 +32,8 @@ export type ToInit =
 
 /** Lines from init. */
 export type FromInit =
+  /** Said before the command can do anything: whatever ends init from now on is the command's doing. */
+  | { event: "starting" }
   | { event: "started" }
   /** The command could not be executed; `code` is an errno name such as `ENOENT`. */
   | { event: "not_started"; code: string; message: string }

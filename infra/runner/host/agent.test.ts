@@ -69,6 +69,14 @@ describe("a host agent", () => {
     expect(order.exit).toMatchObject({ code: null, signal: "SIGSEGV", oom: false, killedBy: null });
   });
 
+  it("takes a command that kills its init at once for one that ran", async () => {
+    const orders = await Promise.all(
+      Array.from({ length: 12 }, () => host.run(["sh", "-c", "kill -9 2; kill -9 $PPID; sleep 5"])),
+    );
+    for (const order of orders)
+      expect(order.exit).toMatchObject({ code: null, signal: "SIGKILL", killedBy: null, startFailure: null });
+  });
+
   it("gives the command the environment of a stage", async () => {
     const script =
       'echo "$NODUS_STAGE_ID $NODUS_CHECKPOINT_DIR $NODUS_SECRET_TOKEN_LENGTH $TMPDIR $HOME $PYTHONUNBUFFERED $EXTRA $(pwd) $https_proxy"; test -d "$NODUS_CHECKPOINT_DIR" && touch "$TMPDIR/x" "$HOME/x"';

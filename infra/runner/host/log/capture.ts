@@ -87,6 +87,8 @@ function captureStream(
       stream.pause();
       void Promise.all([full ? sink.relieved() : null, sleep(restMs)]).then(() => stream.resume());
     });
+    // An empty pipe ends unread: a guest that is gone by now has told so before anybody listened.
+    if (stream.readableEnded || stream.destroyed) return finish();
     // A pipe of our own fails only when it is destroyed, which is after the guest's end; `close` may then come alone.
     stream.once("end", finish).once("error", finish).once("close", finish);
   });
