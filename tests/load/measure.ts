@@ -11,7 +11,7 @@ export interface Load {
 
 /** Calls `once` over and over in this process and counts; the processor time is this process's own. */
 export async function rateOf(once: () => Promise<unknown>, load: Load): Promise<Rate> {
-  const { lanes, warmUpMs = 1_000, measureMs = 3_000 } = load;
+  const { lanes, warmUpMs = 2_000, measureMs = 3_000 } = load;
   await callFor(once, lanes, warmUpMs);
   const cpuBefore = process.cpuUsage();
   const startedAt = performance.now();
