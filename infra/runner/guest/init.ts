@@ -54,14 +54,8 @@ function start(order: Start): void {
     return;
   }
   tell({ event: "starting" });
-  adjustOutOfMemoryScore(500);
-  const child = spawn(file, args, {
-    cwd: order.workingDirectory,
-    env: order.env,
-    stdio: ["ignore", order.stdoutFd, order.stderrFd],
-    detached: order.reach === "group",
-  });
-  adjustOutOfMemoryScore(0);
+  const child = spawnCommand(order, file, args);
+  if (!child) return;
   child.once("spawn", () => {
     command = child;
     tell({ event: "started" });
@@ -70,6 +64,25 @@ function start(order: Start): void {
     if (!command) tell({ event: "not_started", code: error.code ?? "EUNKNOWN", message: error.message });
   });
   child.once("exit", (code, signal) => tell({ event: "exited", code, signal }));
+}
+
+/** Null when it was told that the command can't be executed: some reasons are thrown, others follow as an event. */
+function spawnCommand(order: Start, file: string, args: string[]): ChildProcess | null {
+  adjustOutOfMemoryScore(500);
+  try {
+    return spawn(file, args, {
+      cwd: order.workingDirectory,
+      env: order.env,
+      stdio: ["ignore", order.stdoutFd, order.stderrFd],
+      detached: order.reach === "group",
+    });
+  } catch (error) {
+    const { code = "EUNKNOWN", message } = error as NodeJS.ErrnoException;
+    tell({ event: "not_started", code, message: message.slice(0, 200) });
+    return null;
+  } finally {
+    adjustOutOfMemoryScore(0);
+  }
 }
 
 /** The command is the first that the kernel kills for memory, so that init lives to tell. Children inherit the score. */

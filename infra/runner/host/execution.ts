@@ -1,5 +1,6 @@
 import type { Clock } from "../../kernel/clock.ts";
 import type { Guest, GuestPlan, StartFailure } from "../guest/guest.ts";
+import { NO_COMMAND } from "../guest/start-failure.ts";
 import type { ProcessIdentity } from "../isolation/processes.ts";
 import type { Allowance, ExitRecord, IsolationReport, KilledBy, NetworkPolicy, OrderSpec } from "../protocol.ts";
 import { Allowances, type Stop } from "./allowances.ts";
@@ -138,6 +139,7 @@ export class Execution {
       note: `image ${spec.image} not pulled: host userland`,
     });
     if (this.#host.refusal !== null) return this.#neverRan({ kind: "isolation", message: this.#host.refusal });
+    if (!spec.command[0]) return this.#neverRan(NO_COMMAND);
     const uid = this.#host.uids?.take() ?? null;
     this.#uid = uid;
     folder.create();
