@@ -5,7 +5,7 @@ import type { StageState } from "../stage/stage.machine.ts";
 import type { WorkloadState } from "../workload/workload.machine.ts";
 import type { PlacementState } from "./placement.machine.ts";
 
-/** A stage that wants capacity, locked together with its workload. */
+/** A stage that wants capacity, locked together with its workload and its latest placement. */
 export interface DueStage {
   stageRunId: string;
   stageId: string;
@@ -53,7 +53,26 @@ export interface BatchRequest {
 export async function takeFairBatch(tx: Tx, request: BatchRequest): Promise<DueStage[]> {
   const { dueBy, untriedSince, afterTenant, limit, now } = request;
   const rows = await tx.sql<Row>(TAKE, [dueBy, untriedSince, afterTenant, limit, now]);
-  return rows.slice(0, limit).map(dueStage);
+  const taken = rows.slice(0, limit);
+  const placements = await lockPlacements(tx, taken);
+  return taken.map((row) => dueStage(row, placements.get(row.stage_run_id) ?? null));
+}
+
+/**
+ * The latest generations of locked stages. A statement of its own: what is joined to a row that somebody wrote meanwhile
+ * is as old as the statement, while the row itself is read again when it is locked.
+ */
+async function lockPlacements(tx: Tx, stages: readonly Row[]): Promise<Map<string, DueStage["placement"]>> {
+  const placed = stages.filter((s) => s.generation > 0);
+  if (placed.length === 0) return new Map();
+  const rows = await tx.sql<{ stage_run_id: string; id: string; state: PlacementState; attempts: number }>(
+    `select p.stage_run_id, p.id, p.state, p.attempts
+     from unnest($1::text[], $2::int[]) as v(stage_run_id, generation)
+     join compute.placement p on p.stage_run_id = v.stage_run_id and p.generation = v.generation
+     order by p.id for update of p`,
+    [placed.map((s) => s.stage_run_id), placed.map((s) => s.generation)],
+  );
+  return new Map(rows.map(({ stage_run_id, id, state, attempts }) => [stage_run_id, { id, state, attempts }]));
 }
 
 interface Row {
@@ -74,9 +93,6 @@ interface Row {
   budget_left: Micros | null;
   held_micros: Micros;
   cancel_requested: boolean;
-  placement_id: string | null;
-  placement_state: PlacementState | null;
-  attempts: number | null;
 }
 
 /** Waiting and due: `$1` dueBy, `$2` untriedSince. */
@@ -101,19 +117,17 @@ const TAKE = `with recursive round(tenant_id, wrapped, n) as (
     select s.id as stage_run_id, s.stage_id, s.tenant_id, s.status, s.spec, s.generation, s.fence, s.failed_offer_ids,
       w.id as workload_id, w.status as workload_status, w.revision, w.event_seq, w.waiting_reason, w.waiting_since,
       w.max_cost_micros - w.spend_micros - w.held_micros as budget_left, w.held_micros,
-      w.cancel_requested_at is not null as cancel_requested,
-      p.id as placement_id, p.state as placement_state, p.attempts
+      w.cancel_requested_at is not null as cancel_requested
     from compute.stage s
     join compute.workload w on w.id = s.workload_id and w.status not in ('completed', 'failed', 'cancelled')
       and (w.complete_by is null or w.complete_by > $5)
-    left join compute.placement p on p.stage_run_id = s.id and p.generation = s.generation
     where ${DUE} and s.tenant_id = r.tenant_id
     order by s.created_at, s.id
     limit (select ceil($4::float8 / count(*))::int from round)
     for update of s, w skip locked
   ) d order by r.n`;
 
-function dueStage(r: Row): DueStage {
+function dueStage(r: Row, placement: DueStage["placement"]): DueStage {
   return {
     stageRunId: r.stage_run_id,
     stageId: r.stage_id,
@@ -134,9 +148,6 @@ function dueStage(r: Row): DueStage {
       heldMicros: r.held_micros,
       cancelRequested: r.cancel_requested,
     },
-    placement:
-      r.placement_id && r.placement_state
-        ? { id: r.placement_id, state: r.placement_state, attempts: r.attempts ?? 0 }
-        : null,
+    placement,
   };
 }
