@@ -1,5 +1,5 @@
 import type { Database } from "../../infra/db/database.ts";
-import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import type { ObjectStore, StoredObject } from "../../infra/objects/object-store.ts";
 import { DONE, implementJob, type JobImplementation } from "../../infra/queue/implement-job.ts";
 import { commitLog } from "../../subgraphs/compute/jobs.ts";
 import { LogChunk } from "../../subgraphs/compute/log/log-chunk.entity.ts";
@@ -11,39 +11,53 @@ const CHUNKS_A_READ = 32;
 
 /**
  * Puts a generation's complete log into the object store, so that the rows can be swept later. The object is named by its
- * hash: a second run stores the same bytes under the same name.
+ * hash: a second run stores the same bytes under the same name. What is committed is what we have, under a digest of
+ * ours; where bytes are missing, the log ends before them and its end counts as lost.
  */
 export function commitLogJob(logs: ObjectStore): JobImplementation<{ placementId: string }> {
-  return implementJob(commitLog, async ({ placementId }, { db, clock }) => {
+  return implementJob(commitLog, async ({ placementId }, { db, clock, logger }) => {
     const placement = await db.row(Placement, "where t.id = $1 and t.log_complete and t.log_committed_at is null", [
       placementId,
     ]);
     if (!placement || placement.logBytes === 0) return DONE;
     const stored = await logs.put(chunksOf(db, placement), { maxBytes: placement.logBytes });
-    if (stored.bytes !== placement.logBytes)
-      throw new Error(`the log of ${placementId} has ${stored.bytes} bytes of ${placement.logBytes}`);
-    if (placement.logSha256 !== null && placement.logSha256 !== stored.sha256)
-      throw new Error(`the log of ${placementId} differs from what its host hashed`);
     const now = clock.now();
-    await db.command(async (tx) => {
-      await tx.sql(
-        "update compute.placement set log_sha256 = $2, log_committed_at = $3 where id = $1 and log_committed_at is null",
-        [placementId, stored.sha256, now],
+    const committed = await db.command(async (tx) => {
+      const rows = await tx.sql(
+        `update compute.placement set log_sha256 = $2, log_committed_at = $3, log_bytes = $4,
+           log_tail_lost = log_tail_lost or log_bytes > $4 where id = $1 and log_committed_at is null returning id`,
+        [placementId, stored.sha256, now, stored.bytes],
       );
       tx.wake(topics.log(placement.workloadId));
+      return rows.length === 1;
     });
+    if (committed && !isTheHosts(placement, stored))
+      logger.error(
+        { placementId, stored, hostBytes: placement.logBytes, hostSha256: placement.logSha256 },
+        "a log differs from what its host sent and is committed as it is",
+      );
     return DONE;
   });
 }
 
+function isTheHosts({ logBytes, logSha256 }: Placement, stored: StoredObject): boolean {
+  return stored.bytes === logBytes && (logSha256 === null || logSha256 === stored.sha256);
+}
+
+/** The log up to its end, or up to the first byte that is missing. */
 async function* chunksOf(db: Database, placement: Placement): AsyncGenerator<Uint8Array> {
+  let offset = 0;
   for (let after = 0; ; ) {
     const chunks = await db.rows(
       LogChunk,
       "where t.workload_id = $1 and t.placement_id = $2 and t.seq > $3 order by t.seq limit $4",
       [placement.workloadId, placement.id, after, CHUNKS_A_READ],
     );
-    for (const chunk of chunks) yield chunk.bytes;
+    for (const chunk of chunks) {
+      if (chunk.byteOffset !== offset) return;
+      yield chunk.bytes;
+      offset += chunk.bytes.length;
+    }
     const last = chunks.at(-1);
     if (!last || chunks.length < CHUNKS_A_READ) return;
     after = last.seq;
