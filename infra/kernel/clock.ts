@@ -34,6 +34,7 @@ function oneTimer(ms: number, signal?: AbortSignal): Promise<void> {
 /** A clock that moves only when told to; sleepers wake in order of their due time. */
 export class FakeClock implements Clock {
   #nowMs: number;
+  #steppedMs = 0;
   #sleepers: { dueMs: number; wake: () => void }[] = [];
 
   constructor(start: Date | string = "2026-01-01T00:00:00Z") {
@@ -41,7 +42,12 @@ export class FakeClock implements Clock {
   }
 
   now(): Date {
-    return new Date(this.#nowMs);
+    return new Date(this.#nowMs + this.#steppedMs);
+  }
+
+  /** Sets the wall clock, as an operator or the end of a suspension does: no time passes and nobody wakes. */
+  stepWall(ms: number): void {
+    this.#steppedMs += ms;
   }
 
   monotonicMs(): number {

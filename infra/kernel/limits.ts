@@ -102,4 +102,6 @@ export const LIMITS = {
   goneToLostMs: 15_000,
   /** Stages that one claim takes at once. */
   claimBatch: 64,
+  /** How far the wall clock may depart from the monotonic one between two looks before it counts as having been set. */
+  clockStepMs: 5_000,
 } as const;

@@ -1,6 +1,7 @@
 import type { Database, Tx } from "../../infra/db/database.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
+import { ClockSteps } from "./clock-steps.ts";
 import type { Reconciler } from "./schedule.ts";
 
 /** Leases that one round looks at. */
@@ -10,14 +11,25 @@ const EVERY_MS = 2_000;
 /** After a start hosts come back first: what they have spooled is worth more than a quick verdict. */
 const START_GRACE_MS = 15_000;
 
-/** Ends generations whose host has not been heard for a whole lease. */
-export function leaseReconciler({ db, clock }: { db: Database; clock: Clock }): Reconciler {
+export interface LeaseDeps {
+  db: Database;
+  clock: Clock;
+  settings: { leaseMs: number };
+}
+
+/**
+ * Ends generations whose host has not been heard for a whole lease. Leases are told by the wall clock: after that was
+ * set, hosts have one lease to be heard again before any verdict.
+ */
+export function leaseReconciler({ db, clock, settings }: LeaseDeps): Reconciler {
   const startedAtMs = clock.monotonicMs();
+  const steps = new ClockSteps(clock);
   return {
     name: "expired leases",
     everyMs: EVERY_MS,
     run: async () => {
-      if (clock.monotonicMs() - startedAtMs >= START_GRACE_MS) await loseExpiredLeases(db, clock.now());
+      const steady = steps.sinceStepMs() > settings.leaseMs;
+      if (steady && clock.monotonicMs() - startedAtMs >= START_GRACE_MS) await loseExpiredLeases(db, clock.now());
     },
   };
 }
