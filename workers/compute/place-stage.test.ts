@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { LIMITS } from "../../infra/kernel/limits.ts";
+import { runMsFor } from "../../subgraphs/compute/ledger/price.ts";
 import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { insertWorkload, TENANT } from "../../tests/support/compute-fixtures.ts";
 import {
@@ -61,7 +63,7 @@ test("events say what was considered, taken and stood in for, and never who supp
     sku: "sim-cpu",
     region: "sim-east",
     price_usd_hour: 0.1,
-    hold_usd: 0.001832,
+    hold_usd: 0.001834,
   });
   expect(await eventOf(world, workloadId, "workload.provisioning")).toMatchObject({
     compute_class: "vm",
@@ -93,8 +95,8 @@ describe("a stage that gets nothing says why", () => {
       "update compute.offer set quarantined_until = '2026-03-01T00:10:00Z', failures_in_row = 1",
     ],
     ["supplier_silent", {}, {}, "update compute.supplier set seen_at = '2026-02-28T23:59:00Z'"],
-    ["insufficient_credit", {}, {}, "update compute.account set balance_micros = 1831"],
-    ["monthly_cap", {}, {}, "update compute.account set monthly_cap_micros = 1831"],
+    ["insufficient_credit", {}, {}, "update compute.account set balance_micros = 1833"],
+    ["monthly_cap", {}, {}, "update compute.account set monthly_cap_micros = 1833"],
     ["payment_method_required", {}, {}, "update compute.account set payment_method = false"],
   ];
   test.each(cases)("%s", async (reason, options, over, sql) => {
@@ -122,14 +124,27 @@ describe("a stage that gets nothing says why", () => {
   });
 });
 
+test("the first window of the lowest rate is paid for, and its command runs that long", async () => {
+  await open({
+    kinds: [{ ...CPU_KIND, rateMicrosPerHour: 1n }],
+    scripts: () => ({ steps: [{ waitMs: 50_000 }] }),
+  });
+  const { workloadId } = await insertWorkload(world.db, world.clock.now());
+  await place();
+  const [placement] = await world.db.rows(Placement, "");
+  expect(runMsFor(placement!, placement!.heldMicros)).toBeGreaterThanOrEqual(LIMITS.firstWindowMs);
+  await until(world, settled(world, workloadId));
+  expect(await workloadOf(world, workloadId)).toMatchObject({ status: "completed", spendMicros: 0n });
+});
+
 test("a workload whose own limit pays for no window of any offer ends instead of waiting for ever", async () => {
   await open();
-  const { workloadId } = await insertWorkload(world.db, world.clock.now(), { maxCostMicros: 1_831n });
+  const { workloadId } = await insertWorkload(world.db, world.clock.now(), { maxCostMicros: 1_833n });
   await place();
   expect(await workloadOf(world, workloadId)).toMatchObject({ status: "failed", reason: "budget_exhausted" });
-  const { workloadId: enough } = await insertWorkload(world.db, world.clock.now(), { maxCostMicros: 1_832n });
+  const { workloadId: enough } = await insertWorkload(world.db, world.clock.now(), { maxCostMicros: 1_834n });
   await place();
-  expect(await workloadOf(world, enough)).toMatchObject({ status: "provisioning", heldMicros: 1_832n });
+  expect(await workloadOf(world, enough)).toMatchObject({ status: "provisioning", heldMicros: 1_834n });
 });
 
 test("freed capacity is given to the one that waited longest, before its next try is due", async () => {

@@ -1,6 +1,6 @@
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
-import { chargeFor } from "../ledger/price.ts";
+import { microsFor } from "../ledger/price.ts";
 import type { RejectedOffers } from "../placement/placement.entity.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
 import type { Offer } from "./offer.entity.ts";
@@ -144,7 +144,7 @@ function inReach(placement: StageSpec["placement"], poolId: string | null): bool
 
 function windowCost(offer: Offer, budget: NonNullable<MatchContext["budget"]>): Micros {
   const price = { rateMicrosPerHour: offer.rateMicrosPerHour, feeBasisPoints: budget.feeBasisPoints };
-  return chargeFor(price, budget.windowMs).totalMicros;
+  return microsFor(price, budget.windowMs);
 }
 
 interface Candidate {

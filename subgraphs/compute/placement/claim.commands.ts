@@ -1,6 +1,6 @@
 import type { Tx } from "../../../infra/db/database.ts";
 import { hold } from "../ledger/ledger.commands.ts";
-import { chargeFor } from "../ledger/price.ts";
+import { microsFor } from "../ledger/price.ts";
 import { finishWorkload } from "../lifecycle/finish.commands.ts";
 import { type Match, matchOffers } from "../offer/match-offers.ts";
 import type { MarketView } from "../offer/offer-market.ts";
@@ -118,7 +118,7 @@ async function fund(tx: Tx, deps: PlacementDeps, seekers: StageSeeker[], now: Da
       continue;
     }
     const { rateMicrosPerHour, capacityId } = chosen.offer;
-    const heldMicros = chargeFor({ rateMicrosPerHour, feeBasisPoints }, firstWindowMs).totalMicros;
+    const heldMicros = microsFor({ rateMicrosPerHour, feeBasisPoints }, firstWindowMs);
     const answer = await hold(tx, stage.tenantId, stage.workload.id, heldMicros, now);
     if (answer === "held") granted.push({ stage, match: seeker.match, chosen, heldMicros });
     else {

@@ -8,7 +8,7 @@ import { Refused } from "../../../infra/kernel/refusal.ts";
 import { admit } from "../account/admission.ts";
 import type { ComputeServices } from "../compute-context.ts";
 import { enforceDeadline, placeStage } from "../jobs.ts";
-import { chargeFor } from "../ledger/price.ts";
+import { microsFor } from "../ledger/price.ts";
 import { cheapestMatchingOffer } from "../offer/offer-market.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
 import { topics } from "../topics.ts";
@@ -90,7 +90,7 @@ async function accept(tx: Tx, deps: WorkloadDeps, actor: Actor, acceptance: Acce
   return row;
 }
 
-/** What the first window costs on the cheapest capacity that fits; zero when none does, and the workload will wait. */
+/** What has to be held for the first window on the cheapest capacity that fits; zero when none does, and the workload will wait. */
 async function estimate(tx: Tx, deps: WorkloadDeps, tenantId: string, spec: StageSpec, now: Date): Promise<Micros> {
   const { settings } = deps;
   const { cheapest } = await cheapestMatchingOffer(deps.market, tx, spec, {
@@ -104,7 +104,7 @@ async function estimate(tx: Tx, deps: WorkloadDeps, tenantId: string, spec: Stag
     rateMicrosPerHour: cheapest.offer.rateMicrosPerHour,
     feeBasisPoints: settings.feeBasisPoints,
   };
-  return chargeFor(price, settings.firstWindowMs).totalMicros;
+  return microsFor(price, settings.firstWindowMs);
 }
 
 async function requireWorkload(tx: Tx, tenantId: string, id: string): Promise<Workload> {
