@@ -102,6 +102,8 @@ export const LIMITS = {
   goneToLostMs: 15_000,
   /** Stages that one claim takes at once. */
   claimBatch: 64,
+  /** A reason that a workload waits for is told by an event at most once in this time. */
+  waitingEventMs: 60_000,
   /** How far the wall clock may depart from the monotonic one between two looks before it counts as having been set. */
   clockStepMs: 5_000,
 } as const;

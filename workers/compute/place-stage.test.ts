@@ -124,6 +124,33 @@ describe("a stage that gets nothing says why", () => {
   });
 });
 
+test("a stage that swings between two reasons tells each at most once a minute, and in the end the one that stays", async () => {
+  await open();
+  const { workloadId } = await insertWorkload(world.db, world.clock.now());
+  const since = world.clock.now();
+  const told = async () =>
+    (await eventsOf(world, workloadId)).filter((e) => e.type === "workload.waiting").map((e) => e.payload.reason);
+  const tryWhile = async (reason: "insufficient_credit" | "supplier_silent") => {
+    const seenAt = reason === "supplier_silent" ? new Date(0) : world.clock.now();
+    await world.db.sql("update compute.supplier set seen_at = $1", [seenAt]);
+    await world.db.sql("update compute.stage set next_try_at = $1", [world.clock.now()]);
+    await place();
+    expect(await workloadOf(world, workloadId)).toMatchObject({ waitingReason: reason, waitingSince: since });
+    await world.clock.advance(1_000);
+  };
+  await world.db.sql("update compute.account set balance_micros = 0");
+  for (let i = 0; i < 5; i++) {
+    await tryWhile("insufficient_credit");
+    await tryWhile("supplier_silent");
+  }
+  expect(await told()).toEqual(["insufficient_credit", "supplier_silent"]);
+  await tryWhile("insufficient_credit");
+  expect(await told()).toHaveLength(2);
+  await world.clock.advance(LIMITS.waitingEventMs);
+  await tryWhile("insufficient_credit");
+  expect(await told()).toEqual(["insufficient_credit", "supplier_silent", "insufficient_credit"]);
+});
+
 test("the first window of the lowest rate is paid for, and its command runs that long", async () => {
   await open({
     kinds: [{ ...CPU_KIND, rateMicrosPerHour: 1n }],

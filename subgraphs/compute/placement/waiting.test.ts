@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { nextTry } from "./waiting.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { nextTry, worthTelling } from "./waiting.ts";
 
 const NOW = new Date("2026-03-01T01:00:00Z");
 const waited = (ms: number) => new Date(NOW.getTime() - ms);
@@ -22,4 +23,15 @@ test("property: it is spread by a quarter to both sides and always lies ahead", 
       expect(wait).toBeLessThanOrEqual(Math.ceil(middle * 1.25));
     }),
   );
+});
+
+test("a reason is told when it is new, not again while it stays, and after another one only once in a while", () => {
+  const capacity = (ms: number) => ({ reason: "no_capacity", at: waited(ms) });
+  const credit = (ms: number) => ({ reason: "insufficient_credit", at: waited(ms) });
+  const whileMs = LIMITS.waitingEventMs;
+  expect(worthTelling("no_capacity", [], NOW)).toBe(true);
+  expect(worthTelling("no_capacity", [capacity(10 * whileMs)], NOW)).toBe(false);
+  expect(worthTelling("no_capacity", [credit(1)], NOW)).toBe(true);
+  expect(worthTelling("no_capacity", [capacity(whileMs - 1), credit(1)], NOW)).toBe(false);
+  expect(worthTelling("no_capacity", [credit(1), capacity(whileMs)], NOW)).toBe(true);
 });

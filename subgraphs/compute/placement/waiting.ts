@@ -1,3 +1,4 @@
+import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { HoldRefusal } from "../ledger/ledger.commands.ts";
 import type { Rejection } from "../offer/match-offers.ts";
 
@@ -31,6 +32,22 @@ export function waitingReasonOf(nearest: Rejection | null): WaitingReason {
 
 const SHORTEST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
+
+/** A waiting reason that an event told of. */
+export interface ToldReason {
+  reason: string;
+  at: Date;
+}
+
+/**
+ * Whether a reason is worth an event: when it is not what the latest event said, and was not told within
+ * `LIMITS.waitingEventMs`. A stage that swings between two reasons would otherwise fill its history with each try.
+ */
+export function worthTelling(reason: WaitingReason, told: readonly ToldReason[], now: Date): boolean {
+  const latest = told.reduce<ToldReason | null>((a, b) => (a && a.at > b.at ? a : b), null);
+  if (latest?.reason === reason) return false;
+  return told.every((t) => t.reason !== reason || now.getTime() - t.at.getTime() >= LIMITS.waitingEventMs);
+}
 
 /**
  * When to look again: after half of the time that it has waited so far, from a second to half a minute, spread so that

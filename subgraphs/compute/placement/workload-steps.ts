@@ -47,14 +47,12 @@ export class WorkloadSteps {
     });
   }
 
-  /** Says why the workload waits; a repeated reason keeps its first time and records no event. */
-  wait(stage: DueStage, reason: string, nextTryAt: Date, payload: Record<string, unknown>): void {
-    const { workload } = stage;
+  /** Says why the workload waits now; since when is kept for as long as it does nothing but wait. */
+  wait({ workload, tenantId }: DueStage, reason: string): void {
     if (workload.waitingReason === reason) return;
     workload.waitingReason = reason;
-    workload.waitingSince = this.#now;
-    const times = { since: this.#now.toISOString(), next_try_at: nextTryAt.toISOString() };
-    this.record(stage, "workload.waiting", { reason, ...times, ...payload });
+    workload.waitingSince ??= this.#now;
+    this.#changed.set(workload.id, { workload, tenantId });
   }
 
   /** The workload does not wait any more. */

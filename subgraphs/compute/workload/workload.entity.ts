@@ -39,7 +39,10 @@ export class Workload {
   @attr.text("A sentence for people on how it ended; null before the end.", { nullable: true }) message!: string | null;
   @attr.text("Why it waits, such as `no_matching_offer`; null when it does not wait.", { nullable: true })
   waitingReason!: string | null;
-  @attr.at("Since when it waits for that reason.", { nullable: true }) waitingSince!: Date | null;
+  @attr.at("Since when it has waited without interruption, for whatever reasons; null when it does not wait.", {
+    nullable: true,
+  })
+  waitingSince!: Date | null;
   @document<WorkloadPayload>("What was accepted, in wire spelling, with the server's defaults filled in.")
   payload!: WorkloadPayload;
   @attr.money("Its own spending limit; null for none.", { nullable: true }) maxCostMicros!: bigint | null;
