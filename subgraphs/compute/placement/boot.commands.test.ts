@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Tx } from "../../../infra/db/database.ts";
 import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
 import { OutboxRow } from "../../../infra/db/outbox.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
@@ -11,8 +12,8 @@ import type { LifecycleDeps } from "../lifecycle/lifecycle-deps.ts";
 import { settle } from "../lifecycle/settlement.commands.ts";
 import { Stage } from "../stage/stage.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
-import { failBoot } from "./boot.commands.ts";
-import { Placement } from "./placement.entity.ts";
+import { failBoot, settleLaunched } from "./boot.commands.ts";
+import { Attempt, Placement } from "./placement.entity.ts";
 
 let database: TestDatabase;
 let deps: LifecycleDeps;
@@ -60,3 +61,35 @@ test.each([
   expect(await deps.db.command((tx) => settle(tx, placed.placementId, deps.clock.now()))).toBe("settled");
   expect(await held()).toBe(0n);
 });
+
+test("orders are settled although another command locked the same attempts the other way round", async () => {
+  const { db, clock } = deps;
+  const orders = [placed.orderId, (await insertPlaced(db, clock.now())).orderId];
+  await db.sql("update compute.attempt set state = 'launching' where id = any($1)", [orders]);
+  const lock = (tx: Tx, id: string) => tx.sql("select 1 from compute.attempt where id = $1 for update", [id]);
+  let settled: Promise<string[]> | undefined;
+  await db.command(async (tx) => {
+    await lock(tx, orders[1]!);
+    settled ??= settleLaunched(
+      db,
+      orders.map((orderId) => ({ orderId, fence: 1 })),
+      clock.now(),
+    );
+    await waitsForLock();
+    await lock(tx, orders[0]!);
+  });
+  expect(await settled).toEqual([]);
+  const states = await db.rows(Attempt, "where t.id = any($1)", [orders]);
+  expect(states.map((a) => a.state)).toEqual(["booting", "booting"]);
+});
+
+/** Resolves when somebody waits for a row, or nobody does any more because it is all done. */
+async function waitsForLock(): Promise<void> {
+  for (let i = 0; i < 200; i++) {
+    const [waiting] = await deps.db.sql(
+      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    if (waiting) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

@@ -1,4 +1,4 @@
-import type { Queryer, Tx } from "../../../infra/db/database.ts";
+import type { Database, Tx } from "../../../infra/db/database.ts";
 import { enqueue } from "../../../infra/db/outbox.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { placeStage, releaseAttempt } from "../jobs.ts";
@@ -38,20 +38,26 @@ export interface BootFailure {
  * and must be ended at the supplier too.
  */
 export async function settleLaunched(
-  q: Queryer,
+  db: Pick<Database, "command">,
   launched: readonly { orderId: string; fence: number }[],
   now: Date,
 ): Promise<string[]> {
-  const stale = await q.sql<{ id: string }>(
-    `with settled as (
-       update compute.attempt a set state = 'booting', next_check_at = $3 from unnest($1::text[], $2::int[]) as v(id, fence)
-       where a.id = v.id and a.fence = v.fence and a.state = 'launching'
-     )
-     select id from compute.attempt where id = any($1) and state in ('failed', 'ended', 'gone')`,
-    [launched.map((l) => l.orderId), launched.map((l) => l.fence), new Date(now.getTime() + LIMITS.attemptCheckMs)],
-  );
+  const values = [
+    launched.map((l) => l.orderId),
+    launched.map((l) => l.fence),
+    new Date(now.getTime() + LIMITS.attemptCheckMs),
+  ];
+  // A command although it is one statement: it locks several attempts, and a deadlock then runs it again.
+  const stale = await db.command((tx) => tx.sql<{ id: string }>(SETTLE, values));
   return stale.map((s) => s.id);
 }
+
+/** `$1` order ids, `$2` their fences, `$3` when they are looked at next. */
+const SETTLE = `with settled as (
+    update compute.attempt a set state = 'booting', next_check_at = $3 from unnest($1::text[], $2::int[]) as v(id, fence)
+    where a.id = v.id and a.fence = v.fence and a.state = 'launching'
+  )
+  select id from compute.attempt where id = any($1) and state in ('failed', 'ended', 'gone')`;
 
 /**
  * Ends an attempt whose command never ran, holds it against the offer, and sends the stage back to look for the next
