@@ -106,4 +106,6 @@ export const LIMITS = {
   waitingEventMs: 60_000,
   /** How far the wall clock may depart from the monotonic one between two looks before it counts as having been set. */
   clockStepMs: 5_000,
+  /** How long after its boot deadline a connected host may take to bring files before its generation is lost. */
+  stagingTimeoutMs: 15 * 60_000,
 } as const;

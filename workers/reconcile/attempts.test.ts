@@ -48,6 +48,20 @@ test("a machine that its supplier proves gone is lost well before the lease ends
   expect(await inUse(world)).toEqual(NOTHING_IN_USE);
 });
 
+test("a host whose files never come is given up although it beats, and another generation runs", async () => {
+  world = await marketWorld({
+    scripts: (spec) => ({ steps: [], stagingMs: spec.generation === 1 ? 3_000_000 : 0 }),
+  });
+  const { workloadId } = await insertWorkload(world.db, world.clock.now());
+  await world.placer.placeBatch({ signal });
+  await until(world, settled(world, workloadId), 4_000);
+  expect(await world.db.rows(Placement, "order by t.generation")).toMatchObject([
+    { generation: 1, outcome: "lost", interruptTrigger: "runner_lost", runningAt: null, chargedMicros: 0n },
+    { generation: 2, outcome: "completed" },
+  ]);
+  expect(await inUse(world)).toEqual(NOTHING_IN_USE);
+});
+
 test("a reclaim that was announced is the reason given for the loss", async () => {
   let runs = 0;
   const workloadId = await runningWorkload({ scripts: () => ({ steps: [{ waitMs: ++runs === 1 ? 3_000_000 : 10 }] }) });

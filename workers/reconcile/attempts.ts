@@ -1,7 +1,13 @@
 import type { Observation } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
-import { type BootFailureCode, failBoot, settleLaunched } from "../../subgraphs/compute/placement/boot.commands.ts";
+import {
+  type BootFailureCode,
+  failBoot,
+  loseStuckStaging,
+  settleLaunched,
+  stagingDeadline,
+} from "../../subgraphs/compute/placement/boot.commands.ts";
 import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { askSupplier } from "../compute/ask-supplier.ts";
 import type { ComputeWorkerDeps } from "../compute/compute-workers.ts";
@@ -63,6 +69,7 @@ async function check(
   const seen = await askSupplier(ask, "observe", (s) => driver.observe(attempt.id, s));
   if (attempt.goneSeenAt && seen && seen.state !== "gone" && seen.state !== "unknown") await clearGone(deps, attempt);
   if (seen?.state === "reclaiming") await noteReclaim(deps, attempt);
+  if (await endStuckStaging(deps, attempt)) return;
   if (attempt.state === "running" || attempt.sessionHash) await checkConnected(deps, attempt, seen);
   else await checkBooting(deps, launchOrder, attempt, seen, signal);
 }
@@ -90,6 +97,16 @@ async function checkBooting(
   // The process that claimed it may have died before its launch. The same id again is harmless if it did not.
   const { sku, region, cpuMillis, memoryMb, gpus } = attempt;
   await launchOrder({ order: { orderId, sku, region, cpuMillis, memoryMb, gpuCount: gpus }, fence, supplier }, signal);
+}
+
+/** A host that beats renews its lease for ever, whether its guest's files come or not. */
+async function endStuckStaging({ db, clock, logger }: ComputeWorkerDeps, attempt: Attempt): Promise<boolean> {
+  const now = clock.now();
+  if (attempt.state === "running" || !attempt.sessionHash || stagingDeadline(attempt) > now) return false;
+  const ended = await db.command((tx) => loseStuckStaging(tx, attempt.id, now));
+  if (ended)
+    logger.warn({ orderId: attempt.id, offerId: attempt.offerId }, "a connected host did not get to run its command");
+  return ended;
 }
 
 /**

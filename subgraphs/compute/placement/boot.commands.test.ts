@@ -12,7 +12,7 @@ import type { LifecycleDeps } from "../lifecycle/lifecycle-deps.ts";
 import { settle } from "../lifecycle/settlement.commands.ts";
 import { Stage } from "../stage/stage.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
-import { failBoot, settleLaunched } from "./boot.commands.ts";
+import { failBoot, loseStuckStaging, settleLaunched, stagingDeadline } from "./boot.commands.ts";
 import { Attempt, Placement } from "./placement.entity.ts";
 
 let database: TestDatabase;
@@ -93,3 +93,20 @@ async function waitsForLock(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
+
+test("a host that connected and does not get to run its command in time loses its generation, once", async () => {
+  const attempt = (await deps.db.row(Attempt, "where t.id = $1", [placed.orderId]))!;
+  const late = stagingDeadline(attempt);
+  const lose = (now: Date) => deps.db.command((tx) => loseStuckStaging(tx, placed.orderId, now));
+  expect(await lose(new Date(late.getTime() - 1))).toBe(false);
+  expect([await lose(late), await lose(late)]).toEqual([true, false]);
+  expect(await placement()).toMatchObject({ state: "ended", outcome: "lost", interruptTrigger: "runner_lost" });
+  expect(await stage()).toMatchObject({ status: "placing", recoveries: 1, failedOfferIds: ["off_fixture"] });
+});
+
+test("a host that runs its command is not taken for one that is stuck", async () => {
+  await host.apply(host.running());
+  const attempt = (await deps.db.row(Attempt, "where t.id = $1", [placed.orderId]))!;
+  expect(await deps.db.command((tx) => loseStuckStaging(tx, placed.orderId, stagingDeadline(attempt)))).toBe(false);
+  expect(await placement()).toMatchObject({ state: "running" });
+});

@@ -9,7 +9,7 @@ import type { ComputeSettings } from "../settings.ts";
 import { stageMachine } from "../stage/stage.machine.ts";
 import { appendEvent } from "../workload/workload.transitions.ts";
 import { type LockedAttempt, lockAttempt } from "./lock-attempt.ts";
-import type { Placement } from "./placement.entity.ts";
+import type { Attempt, Placement } from "./placement.entity.ts";
 import { attemptMachine } from "./placement.machine.ts";
 import { confirmGone } from "./release.commands.ts";
 
@@ -92,6 +92,25 @@ export async function failBoot(
   // What touches the account comes last.
   if (spoiled) await loseGeneration(tx, { placementId: locked.placement.id, trigger: "host_lost", now });
   else if (current) await release(tx, attempt.tenantId, attempt.workloadId, locked.placement.heldMicros, now);
+  return true;
+}
+
+/** When a connected host must have its files and run the command. */
+export function stagingDeadline(attempt: Pick<Attempt, "bootDeadlineAt">): Date {
+  return new Date(attempt.bootDeadlineAt.getTime() + LIMITS.stagingTimeoutMs);
+}
+
+/**
+ * Ends a generation whose host connected, beats and still does not get to run the command: it counts as a lost machine,
+ * so another offer is tried first and the stage's recoveries bound the tries. False when it is not stuck, or no more.
+ */
+export async function loseStuckStaging(tx: Tx, orderId: string, now: Date): Promise<boolean> {
+  const locked = await lockAttempt(tx, orderId);
+  if (!locked) return false;
+  const { attempt, placement } = locked;
+  const staging = attempt.sessionHash !== null && placement.state === "provisioning" && placement.ranMs === null;
+  if (placement.orderId !== orderId || !staging || stagingDeadline(attempt) > now) return false;
+  await loseGeneration(tx, { placementId: placement.id, trigger: "runner_lost", now });
   return true;
 }
 
