@@ -19,7 +19,8 @@ export class PreparingClient extends pg.Client {
   // biome-ignore lint/suspicious/noExplicitAny: pg's overloads cannot be spelled in one signature
   override query(a: any, b?: any, c?: any): any {
     if (typeof a !== "string") return super.query(a, b, c);
-    if (!Array.isArray(b) || b.length === 0) return super.query({ text: a, types } as never, typeof b === "function" ? b : c);
+    if (!Array.isArray(b) || b.length === 0)
+      return super.query({ text: a, types } as never, typeof b === "function" ? b : c);
     let name = names.get(a);
     if (!name && names.size < MAX_STATEMENTS) {
       name = `s${names.size}`;

@@ -33,7 +33,10 @@ export function supervise(
       const how = await current.gone;
       if (stopping.signal.aborted) return;
       if (performance.now() - startedAtMs > HEALTHY_AFTER_MS) failures = 0;
-      logger.error({ postgresPid: current.pid, how, log: logTail(folder) }, "PostgreSQL ended by itself; it is started again");
+      logger.error(
+        { postgresPid: current.pid, how, log: logTail(folder) },
+        "PostgreSQL ended by itself; it is started again",
+      );
       while (!stopping.signal.aborted) {
         await sleep(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures++), null, {
           signal: stopping.signal,

@@ -7,6 +7,7 @@ import { stageMachine } from "../stage/stage.machine.ts";
 import { appendEvent } from "../workload/workload.transitions.ts";
 import { type Verdict, verdictOf } from "./exit-truth.ts";
 import { endPlacement, finishWorkload, loseGeneration } from "./finish.commands.ts";
+import { couldHaveGoneOn } from "./funding.commands.ts";
 import type { RecordContext } from "./record-handlers.ts";
 
 type EndRecord = Extract<RunnerRecord, { type: "end" }>;
@@ -15,16 +16,7 @@ type EndRecord = Extract<RunnerRecord, { type: "end" }>;
 export async function endGeneration(context: RecordContext, record: EndRecord): Promise<void> {
   const { tx, placement, now } = context;
   await completeLog(context, record);
-  const verdict = verdictOf(
-    {
-      code: placement.oom && placement.signal === null ? null : codeOf(context),
-      signal: placement.signal,
-      oom: placement.oom,
-      killedBy: placement.killedBy,
-      startFailure: placement.startFailure,
-    },
-    placement.outputFailure,
-  );
+  const verdict = await verdictIn(context);
   if (verdict.verdict === "lost") {
     await loseGeneration(tx, {
       placementId: placement.id,
@@ -43,6 +35,23 @@ export async function endGeneration(context: RecordContext, record: EndRecord): 
     now,
   });
   await endStage(context, verdict);
+}
+
+/** The exit's verdict; an end of funded time that more money would have prevented is the platform's fault. */
+async function verdictIn(context: RecordContext): Promise<Verdict> {
+  const { tx, placement, workload, settings, now } = context;
+  if (placement.killedBy === "funding" && (await couldHaveGoneOn(tx, workload, placement, settings, now)))
+    return { verdict: "lost", trigger: "platform_restart" };
+  return verdictOf(
+    {
+      code: placement.oom && placement.signal === null ? null : codeOf(context),
+      signal: placement.signal,
+      oom: placement.oom,
+      killedBy: placement.killedBy,
+      startFailure: placement.startFailure,
+    },
+    placement.outputFailure,
+  );
 }
 
 /**

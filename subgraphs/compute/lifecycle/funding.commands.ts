@@ -27,8 +27,9 @@ export function allowanceOf(placement: Placement, workload: Workload, settings: 
 const WINDOW_BEATS = 3;
 
 /**
- * Reserves another window for a running generation once less than half a window is left, as much as limits and credits
- * still allow. Nothing more to reserve is no error: the host stops by itself when the funded time is over. Returns what
+ * Reserves another window for a running generation once less than a lease is left, as much as limits and credits still
+ * allow: a platform that is away for less than a lease costs no run its life, for want of money as little as for want of
+ * a heartbeat. Nothing more to reserve is no error: the host stops by itself when the funded time is over. Returns what
  * the placement now holds.
  */
 export async function extendFunding(
@@ -44,8 +45,9 @@ export async function extendFunding(
   if (fundedMs === null || !placement.runningAt || placement.ranMs !== null) return placement.heldMicros;
   const usedMs = usedMsOf(placement, now);
   const windowMs = Math.max(settings.firstWindowMs, WINDOW_BEATS * settings.heartbeatIntervalMs);
-  if (fundedMs - usedMs > windowMs / 2) return placement.heldMicros;
-  const wanted = microsFor(price, Math.max(usedMs, fundedMs) + windowMs) - placement.heldMicros;
+  const aheadMs = Math.max(windowMs / 2, settings.leaseMs);
+  if (fundedMs - usedMs > aheadMs) return placement.heldMicros;
+  const wanted = microsFor(price, usedMs + aheadMs + windowMs) - placement.heldMicros;
   const free = await freeToHold(tx, workload, now);
   const amount = lesserMicros(wanted, free);
   if (amount <= 0n) return placement.heldMicros;
@@ -59,6 +61,20 @@ export async function extendFunding(
 /** Charged time so far: what the host measured once the command is over, and what has passed until then. */
 function usedMsOf({ runningAt, ranMs }: Placement, now: Date): number {
   return ranMs ?? (runningAt ? Math.max(0, now.getTime() - runningAt.getTime()) : 0);
+}
+
+/**
+ * True when money was not what a generation ended for although its funded time ran out: another window could have been
+ * had, and the platform was not there to take it.
+ */
+export async function couldHaveGoneOn(
+  tx: Tx,
+  workload: Workload,
+  placement: Placement,
+  settings: ComputeSettings,
+  now: Date,
+): Promise<boolean> {
+  return (await freeToHold(tx, workload, now)) >= microsFor(priceOf(placement), settings.firstWindowMs);
 }
 
 async function freeToHold(tx: Tx, workload: Workload, now: Date): Promise<Micros> {

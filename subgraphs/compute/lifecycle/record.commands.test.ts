@@ -199,11 +199,6 @@ describe("how a run ends", () => {
       { status: "failed", reason: "deadline_exceeded", exitCode: 137 },
     ],
     [
-      "the end of the money",
-      { code: null, signal: "SIGKILL", killedBy: "funding" },
-      { status: "failed", reason: "budget_exhausted", exitCode: 137 },
-    ],
-    [
       "a cancel",
       { code: null, signal: "SIGTERM", killedBy: "cancel" },
       { status: "cancelled", reason: "cancelled", exitCode: 143 },
@@ -219,6 +214,25 @@ describe("how a run ends", () => {
     if (!exit.startFailure) await host.apply(host.running());
     await host.apply(host.exit(exit), host.end());
     expect(await workload(placed.workloadId)).toMatchObject(expected);
+  });
+
+  const outOfFunds = { code: null, signal: "SIGKILL", killedBy: "funding" } as const;
+
+  test("the end of the money is told as what it is when nothing more may be spent", async () => {
+    const { placed, host } = await opened({ maxCostMicros: 1834n, heldMicros: 1834n });
+    await host.apply(host.running(), host.exit(outOfFunds), host.end());
+    const end = { status: "failed", reason: "budget_exhausted", exitCode: 137 };
+    expect(await workload(placed.workloadId)).toMatchObject(end);
+  });
+
+  test("funded time that ran out while the platform was away costs a generation, not the workload", async () => {
+    const { placed, host } = await opened();
+    await host.apply(host.running(), host.exit(outOfFunds), host.end());
+    expect(await workload(placed.workloadId)).toMatchObject({ status: "recovering", reason: null });
+    expect(await placement(placed.placementId)).toMatchObject({
+      outcome: "lost",
+      interruptTrigger: "platform_restart",
+    });
   });
 
   test("a command that succeeds without its declared output fails as output_invalid", async () => {
