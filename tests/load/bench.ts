@@ -52,15 +52,15 @@ export async function bench(options: BenchOptions): Promise<void> {
     const place = new Bench(drain, options.profile ?? null);
     process.stdout.write(await machineFacts((await place.postgres()).url));
     const outcomes: Outcome[] = [];
-    for (const row of rows) outcomes.push(...(await runRow(row, place)));
+    for (const row of rows) if (!drain.closing) outcomes.push(...(await runRow(row, place, drain)));
     if (!drain.closing) process.stdout.write(`\n${renderTable(outcomes)}`);
   } finally {
     await drain.close();
   }
 }
 
-/** A row that breaks is a line of the table; the others still run. */
-async function runRow(row: BenchRow, place: Bench): Promise<Outcome[]> {
+/** A row that breaks is a line of the table; the others still run. Unless all was stopped: then it had to break. */
+async function runRow(row: BenchRow, place: Bench, drain: Drain): Promise<Outcome[]> {
   const startedAt = performance.now();
   process.stderr.write(`${row.name} … `);
   try {
@@ -68,6 +68,7 @@ async function runRow(row: BenchRow, place: Bench): Promise<Outcome[]> {
     process.stderr.write(`${((performance.now() - startedAt) / 1000).toFixed(1)} s (load ${loadAverage()})\n`);
     return outcomes;
   } catch (error) {
+    if (drain.closing) return [];
     process.stderr.write(`broke: ${inspect(error, { depth: 0 })}\n`);
     const said = (error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND" ? DEVELOPMENT : "broke; see above";
     return [{ what: row.name, nodus: "broke", baseline: "", ratio: "", cpu: "", aim: "", met: null, note: said }];
