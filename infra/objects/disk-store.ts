@@ -14,6 +14,8 @@ import {
 } from "./object-store.ts";
 
 const FOLDER_MODE = 0o700;
+/** As much as a small output needs. */
+const PROBE = new Uint8Array(64 * 1024);
 const FILE_MODE = 0o600;
 
 /**
@@ -94,7 +96,12 @@ class DiskStore implements ObjectStore {
     const probe = path.join(this.#temp, `ping-${randomUUID()}`);
     try {
       const file = await open(probe, "wx", FILE_MODE);
-      await file.close();
+      try {
+        await file.writeFile(PROBE); // an empty file would fit on a full disk
+        await file.sync();
+      } finally {
+        await file.close();
+      }
     } finally {
       await rm(probe, { force: true });
     }

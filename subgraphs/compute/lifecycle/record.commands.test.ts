@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
 import { OutboxRow } from "../../../infra/db/outbox.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
+import { Refused, refusals } from "../../../infra/kernel/refusal.ts";
 import type { ExitRecord } from "../../../infra/runner/protocol.ts";
 import { insertAccount, insertPlaced, type Placed, TENANT } from "../../../tests/support/compute-fixtures.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
@@ -278,6 +279,16 @@ describe("a session", () => {
     expect(await openSession(deps, { orderId: "ord_unknown", token: "x", protocol: 1 })).toMatchObject({
       refused: "unknown",
     });
+  });
+
+  test("whose secrets can never be read again fails its workload instead of asking for ever", async () => {
+    const unreadable = refusals({ secret_unreadable: [409, "The key is gone.", "Write it again."] }).secret_unreadable;
+    deps = { ...deps, secrets: { reveal: () => Promise.reject(new Refused(unreadable)) } };
+    const placed = await insertPlaced(deps.db, clock.now(), { spec: { secretEnv: { NODUS_SECRET_A: "A" } } });
+    const answer = await openSession(deps, { orderId: placed.orderId, token: placed.token, protocol: 1 });
+    expect(answer).toMatchObject({ refused: "fenced", message: "The key is gone." });
+    const end = { status: "failed", reason: "input_unavailable", message: "The key is gone." };
+    expect(await workload(placed.workloadId)).toMatchObject(end);
   });
 
   test("hears of a stop in its next heartbeat", async () => {

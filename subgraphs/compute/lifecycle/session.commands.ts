@@ -1,11 +1,13 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Tx } from "../../../infra/db/database.ts";
 import { isId } from "../../../infra/kernel/ids.ts";
+import { Refused } from "../../../infra/kernel/refusal.ts";
 import { type Allowance, type OrderSpec, RUNNER_PROTOCOL } from "../../../infra/runner/protocol.ts";
 import { hashToken } from "../placement/order-token.ts";
 import { Attempt, Placement } from "../placement/placement.entity.ts";
 import { Stage } from "../stage/stage.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
+import { finishWorkload } from "./finish.commands.ts";
 import { allowanceOf, extendFunding, warnOfBudget } from "./funding.commands.ts";
 import type { LifecycleDeps } from "./lifecycle-deps.ts";
 import { orderSpec } from "./order-spec.ts";
@@ -66,7 +68,22 @@ export async function openSession(
   });
   if ("refused" in opened) return opened;
   const { secretEnv, ...rest } = opened;
-  return { ...rest, secrets: await secretValues(deps, opened.session, secretEnv) };
+  try {
+    return { ...rest, secrets: await secretValues(deps, opened.session, secretEnv) };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return failForSecrets(deps, opened.session, error);
+  }
+}
+
+/** Secrets that can never be read again would keep the order waiting for ever: the workload fails and says why. */
+async function failForSecrets(deps: LifecycleDeps, session: Session, refused: Refused): Promise<SessionRefusal> {
+  const now = deps.clock.now();
+  const { workloadId } = session;
+  await deps.db.command((tx) =>
+    finishWorkload(tx, { workloadId, event: "fail", reason: "input_unavailable", message: refused.message, now }),
+  );
+  return refusal("fenced", refused.message);
 }
 
 async function secretValues(

@@ -66,6 +66,7 @@ export class SecretPins implements SecretPort {
         where p.tenant_id = $1 and p.holder_id = $2 and v.tenant_id = $1 order by p.name`,
       [ask.tenantId, ask.holderId],
     );
+    if (rows.some((row) => !this.#box.has(row.masterKeyId))) throw new Refused(SECRET_REFERENCE.secret_unreadable);
     return rows.map((r) => ({
       name: r.name,
       value: this.#box.open(r, sealContext(ask.tenantId, r.id, r.version)).toString("utf8"),
