@@ -29,6 +29,8 @@ export interface OrderHost {
   onClosed(orderId: string): void;
 }
 
+const NO_USAGE = { cpuMs: 0, memoryBytes: 0, diskBytes: 0 };
+
 /** One order on this machine: its session with intake and the run that the session is about. */
 export class Order {
   readonly id: string;
@@ -80,9 +82,12 @@ export class Order {
     this.#session?.interrupt();
   }
 
+  /** Until everything is acknowledged: what is still on its way must not be taken for a host that is lost. */
   beat(): void {
-    if (!this.#execution || this.#state === "gone") return;
-    this.#session?.beat(this.#execution.usage());
+    if (this.#closed) return;
+    const alive = this.#state === "gone" ? null : this.#execution;
+    this.#session?.beat(alive?.usage() ?? NO_USAGE);
+    if (!alive) return;
     // How long a guest ran is charged by this mark, should the agent die.
     this.#folder.touch(this.#host.guests.clock.now());
   }
