@@ -62,6 +62,19 @@ describe("what a host agent stands", () => {
     expect(order.log.length).toBe(40_000_005);
   });
 
+  it("beats until everything is acknowledged, also when nothing of the guest is left", async () => {
+    host.intake.silent = true;
+    const order = await host.launch(orderSpec(["true"]));
+    const path = join(host.folder, "h", "orders", order.spec.orderId, "spool.ndjson");
+    await until(() => existsSync(path) && readFileSync(path).includes('"type":"end"'), "its end is spooled");
+    const atEnd = order.beats;
+    await until(() => order.beats >= atEnd + 2, "it beats on");
+    host.intake.silent = false;
+    await host.intake.stop();
+    await host.intake.start();
+    await until(() => order.ended, "all of it arrives");
+  });
+
   it("lets go of a folder that was removed, so that the next agent of the same path starts afresh", async () => {
     const marker = `folder-removed-${process.pid}`;
     const order = await host.launch(orderSpec(["sh", "-c", `echo begun; sleep 100 # ${marker}`]));
