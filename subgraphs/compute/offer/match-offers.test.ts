@@ -25,7 +25,7 @@ describe("an offer is passed over for the first reason that applies", () => {
     ["disk", { diskGb: 501 }, {}],
     ["region", { regions: ["west", "north"] }, {}],
     ["not_isolated", { needsIsolation: true }, { isolated: false }],
-    ["price", {}, {}, { budget: { micros: 36_665n, windowMs: 60_000, feeBasisPoints: 1_000 } }],
+    ["price", {}, {}, { budget: { micros: 36_666n, windowMs: 60_000, feeBasisPoints: 1_000 } }],
     ["silent", {}, {}, { silentSuppliers: new Set(["sim"]) }],
     ["quarantined", {}, { quarantinedUntil: minutes(1) }],
   ];
@@ -49,7 +49,7 @@ describe("an offer is passed over for the first reason that applies", () => {
       regions: ["east"],
       needsIsolation: true,
     });
-    const budget = { micros: 36_666n, windowMs: 60_000, feeBasisPoints: 1_000 };
+    const budget = { micros: 36_667n, windowMs: 60_000, feeBasisPoints: 1_000 };
     const past = { quarantinedUntil: NOW, failuresInRow: 1 };
     expect(matchOffers(wants, [offer(past)], context({ budget })).ranked).toHaveLength(1);
   });

@@ -242,33 +242,33 @@ describe("money at the door", () => {
   test("credits that do not cover the first window are refused with the numbers", async () => {
     await graph.offer(price, { ...price, sku: "dear", rateMicrosPerHour: 60_000_000n });
     await graph.db.sql("update compute.account set balance_micros = 200000, held_micros = 100000");
-    // 6 dollars an hour for a minute, and a tenth of it as fee.
+    // 6 dollars an hour for a minute, a tenth of it as fee, and what rounding may take.
     expect(refusal(await create())).toEqual({
       code: "budget_exceeded",
       status: 402,
       field: undefined,
       detail: {
         month_to_date_usd: 0,
-        estimated_cost_usd: 0.11,
+        estimated_cost_usd: 0.110001,
         accruing_usd: 0,
         in_flight_committed_usd: 0.1,
         remaining_headroom_usd: 0.1,
       },
     });
-    await grantCredit(graph.db, { teamId: TENANT, micros: 10_000n, note: "" }, graph.clock.now());
+    await grantCredit(graph.db, { teamId: TENANT, micros: 10_001n, note: "" }, graph.clock.now());
     expect((await create()).errors).toBeUndefined();
   });
 
   test("a limit of its own below the first window is refused with what the start takes, and one that covers it is not", async () => {
     await graph.offer(price);
-    expect(refusal(await create({ outcome: { maxCostUsd: 0.109 } }, "small"))).toMatchObject({
+    expect(refusal(await create({ outcome: { maxCostUsd: 0.11 } }, "small"))).toMatchObject({
       code: "budget_exceeded",
       status: 402,
       field: "/outcome/max_cost_usd",
-      detail: { estimated_cost_usd: 0.11 },
+      detail: { estimated_cost_usd: 0.110001 },
     });
     expect(await counts()).toEqual({ workloads: 0, keys: 0, events: 0, jobs: 0, runs: 0 });
-    expect((await create({ outcome: { maxCostUsd: 0.11 } }, "small")).errors).toBeUndefined();
+    expect((await create({ outcome: { maxCostUsd: 0.110001 } }, "small")).errors).toBeUndefined();
   });
 
   test("a monthly cap counts what this month was charged and what is held, and another month counts as nothing", async () => {
@@ -282,7 +282,7 @@ describe("money at the door", () => {
     expect(refusal(await create()).detail).toEqual({
       monthly_spend_cap_usd: 1,
       month_to_date_usd: 0.8,
-      estimated_cost_usd: 0.11,
+      estimated_cost_usd: 0.110001,
       accruing_usd: 0,
       in_flight_committed_usd: 0.1,
       remaining_headroom_usd: 0.1,
