@@ -151,7 +151,7 @@ describe("a cancel leaves nothing behind", () => {
     const { workloadId } = await insertWorkload(world.db, world.clock.now());
     await place();
     await until(world, async () => (await workloadOf(world, workloadId)).status === "running");
-    await world.db.sql("update compute.capacity set slots = 0");
+    await world.db.sql("update compute.account set payment_method = false"); // no second generation
     const [order] = world.market.live;
     world.market.end(order!.id);
     await until(world, async () => (await workloadOf(world, workloadId)).status === "recovering");
