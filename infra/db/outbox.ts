@@ -21,17 +21,30 @@ export class OutboxRow {
   @column.at() createdAt!: Date;
 }
 
+/** One job of `enqueueAll`. */
+export interface Enqueued<P> {
+  payload: P;
+  /** Not published before. */
+  dueAt: Date;
+}
+
 /** Appends a job; the id orders nothing, it only names the row. */
-export async function enqueue<P>(
+export function enqueue<P>(tx: Tx, job: JobDefinition<P>, payload: P, now: Date, dueAt: Date = now): Promise<void> {
+  return enqueueAll(tx, job, [{ payload, dueAt }], now);
+}
+
+/** Appends several jobs of one kind in one statement. */
+export async function enqueueAll<P>(
   tx: Tx,
   job: JobDefinition<P>,
-  payload: P,
+  jobs: readonly Enqueued<P>[],
   now: Date,
-  dueAt: Date = now,
 ): Promise<void> {
+  if (jobs.length === 0) return;
   await tx.sql(
-    "insert into infra.outbox (id, job, payload, due_at, created_at) values (gen_random_uuid()::text, $1, $2, $3, $4)",
-    [job.name, JSON.stringify(payload), dueAt, now],
+    `insert into infra.outbox (id, job, payload, due_at, created_at)
+     select gen_random_uuid()::text, $1, j.payload, j.due_at, $4 from unnest($2::jsonb[], $3::timestamptz[]) as j(payload, due_at)`,
+    [job.name, jobs.map(({ payload }) => JSON.stringify(payload)), jobs.map(({ dueAt }) => dueAt), now],
   );
   tx.wake(OUTBOX_TOPIC);
 }

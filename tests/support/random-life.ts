@@ -37,7 +37,8 @@ export const OFFERS: Partial<OfferFact>[] = [
 ];
 
 const EXITS: Partial<ExitRecord>[] = [
-  { code: 0 },
+  // As often as all that goes wrong together.
+  ...Array.from({ length: 8 }, () => ({ code: 0 })),
   { code: 3 },
   { code: null, signal: "SIGKILL", killedBy: "cancel" },
   { code: null, signal: "SIGKILL", killedBy: "deadline" },

@@ -73,8 +73,8 @@ test("placing a stage orders once, whatever happens to it", { timeout: TIMEOUT_M
         memory: 512,
         gpus: 0,
         slots: 1,
-        held: 1_832,
-        own: 1_832,
+        held: 1_834,
+        own: 1_834,
         orders: 1,
       });
     },

@@ -39,7 +39,7 @@ describe("many at once", () => {
     expect(placed).toBe(30);
     expect(world.market.orders.size).toBe(30);
     const { cpu, slots, held } = await inUse(world);
-    expect({ cpu, slots, held }).toEqual({ cpu: 3_000, slots: 30, held: 30 * 1_832 });
+    expect({ cpu, slots, held }).toEqual({ cpu: 3_000, slots: 30, held: 30 * 1_834 });
     const waiting = await world.db.rows(Workload, "where t.waiting_reason = 'no_capacity'");
     expect(waiting).toHaveLength(20);
   });

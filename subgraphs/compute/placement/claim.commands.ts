@@ -111,19 +111,24 @@ function considered({ stage, match }: StageSeeker): Record<string, unknown> {
 async function fund(tx: Tx, deps: PlacementDeps, seekers: StageSeeker[], now: Date): Promise<Granted[]> {
   const { feeBasisPoints, firstWindowMs } = deps.settings;
   const granted: Granted[] = [];
-  for (const seeker of seekers.toSorted((a, b) => (a.stage.tenantId < b.stage.tenantId ? -1 : 1))) {
-    const { stage, chosen } = seeker;
-    if (!chosen) {
-      seeker.waitsFor ??= "no_capacity";
-      continue;
-    }
-    const { rateMicrosPerHour, capacityId } = chosen.offer;
-    const heldMicros = microsFor({ rateMicrosPerHour, feeBasisPoints }, firstWindowMs);
-    const answer = await hold(tx, stage.tenantId, stage.workload.id, heldMicros, now);
-    if (answer === "held") granted.push({ stage, match: seeker.match, chosen, heldMicros });
+  const inOrder = seekers.toSorted((a, b) => (a.stage.tenantId < b.stage.tenantId ? -1 : 1));
+  // One order of tenants for everybody, and all in one write: the statements run one after another all the same.
+  const answers = await Promise.all(
+    inOrder.map(async ({ stage, chosen }) => {
+      if (!chosen) return null;
+      const price = { rateMicrosPerHour: chosen.offer.rateMicrosPerHour, feeBasisPoints };
+      const heldMicros = microsFor(price, firstWindowMs);
+      return { heldMicros, answer: await hold(tx, stage.tenantId, stage.workload.id, heldMicros, now) };
+    }),
+  );
+  for (const [i, seeker] of inOrder.entries()) {
+    const { stage, chosen, match } = seeker;
+    const held = answers[i];
+    if (!chosen || !held) seeker.waitsFor ??= "no_capacity";
+    else if (held.answer === "held") granted.push({ stage, match, chosen, heldMicros: held.heldMicros });
     else {
-      seeker.waitsFor = answer;
-      await giveBack(tx, capacityId, chosen.need);
+      seeker.waitsFor = held.answer;
+      await giveBack(tx, chosen.offer.capacityId, chosen.need);
     }
   }
   return granted;

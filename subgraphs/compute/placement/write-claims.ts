@@ -1,5 +1,5 @@
 import type { Tx } from "../../../infra/db/database.ts";
-import { enqueue } from "../../../infra/db/outbox.ts";
+import { enqueueAll } from "../../../infra/db/outbox.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { toUsd } from "../../../infra/kernel/micros.ts";
@@ -23,23 +23,29 @@ export async function writeGrants(
 ): Promise<ClaimedOrder[]> {
   if (granted.length === 0) return [];
   const writes = granted.map((g) => rowsOf(deps, g, now));
-  await insertRows(
-    tx,
-    Placement,
-    writes.filter((w) => !w.reused).map((w) => w.placement),
-  );
-  for (const { reused, placement } of writes) if (reused) await reuse(tx, placement);
-  await supersede(tx, writes);
-  await insertRows(
-    tx,
-    Attempt,
-    writes.map((w) => w.attempt),
-  );
-  await orderStages(tx, writes, now);
-  for (const [i, { placement, attempt }] of writes.entries()) {
-    announce(steps, granted[i]!, placement, attempt);
-    await enqueue(tx, superviseBoot, { orderId: attempt.id }, now, attempt.bootDeadlineAt);
-  }
+  const rows = { placements: writes.filter((w) => !w.reused), reused: writes.filter((w) => w.reused) };
+  const boots = writes.map(({ attempt: { id, bootDeadlineAt } }) => ({
+    payload: { orderId: id },
+    dueAt: bootDeadlineAt,
+  }));
+  for (const [i, { placement, attempt }] of writes.entries()) announce(steps, granted[i]!, placement, attempt);
+  // Asked for together, they leave in one write and in this order.
+  await Promise.all([
+    insertRows(
+      tx,
+      Placement,
+      rows.placements.map((w) => w.placement),
+    ),
+    ...rows.reused.map((w) => reuse(tx, w.placement)),
+    supersede(tx, writes),
+    insertRows(
+      tx,
+      Attempt,
+      writes.map((w) => w.attempt),
+    ),
+    orderStages(tx, writes, now),
+    enqueueAll(tx, superviseBoot, boots, now),
+  ]);
   return writes.map(({ attempt }) => ({
     order: {
       orderId: attempt.id,
