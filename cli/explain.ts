@@ -4,6 +4,9 @@ import { ClientError } from "./client.ts";
 /** Faults whose message is written for the person at the terminal. */
 const SPOKEN = new Set(["SettingsError", "DatabaseInUse", "DatabaseTooNew", "UnsupportedObjectStore", "ClientError"]);
 
+/** What the file system says of a folder that is not ours to write. */
+const UNWRITABLE = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR"]);
+
 /** What to print for an error that ended a command. */
 export function explain(error: unknown): string {
   if (error instanceof Refused) return `${error.message} ${error.fix}`;
@@ -12,5 +15,7 @@ export function explain(error: unknown): string {
   if (SPOKEN.has(error.name)) return error.message;
   if ((error as NodeJS.ErrnoException).code === "EADDRINUSE")
     return `The address is in use (${error.message}). Stop what listens there, or set PORT.`;
+  if (UNWRITABLE.has((error as NodeJS.ErrnoException).code ?? ""))
+    return `A file or folder cannot be written (${error.message}). NODUS_DATA_DIR must be a folder that this user may write.`;
   return error.stack ?? error.message;
 }
