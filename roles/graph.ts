@@ -7,11 +7,11 @@ import type { Subgraph } from "../infra/graphql/subgraph.ts";
 import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
 import { buildComputeSubgraph } from "../subgraphs/compute/index.ts";
 import { workloads } from "../subgraphs/compute/workload/workload.port.ts";
-import { ASSET_LIMITS } from "../subgraphs/data/asset/asset-limits.ts";
 import { buildDataSubgraph } from "../subgraphs/data/index.ts";
 import { buildPoolsSubgraph } from "../subgraphs/pools/index.ts";
 import { buildRlSubgraph } from "../subgraphs/rl/index.ts";
 import { buildSandboxesSubgraph } from "../subgraphs/sandboxes/index.ts";
+import { dataServices } from "./data-services.ts";
 import type { Parts } from "./parts.ts";
 
 const BUILDERS: Record<string, () => Subgraph> = {
@@ -48,7 +48,7 @@ export function contextFor(parts: Parts, compute: ComputeServices): ContextFor {
     db,
     clock,
     compute,
-    data: { secretBox: parts.secretBox, assetLimits: ASSET_LIMITS },
+    data: dataServices(parts),
     rl: { workloads },
   };
   return ({ actor, requestId }): GraphContext => ({ ...shared, actor, requestId, loader: requestLoaders() });

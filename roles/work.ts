@@ -20,7 +20,6 @@ import { superviseBootJob } from "../workers/compute/supervise-boot.ts";
 import { attemptsReconciler } from "../workers/reconcile/attempts.ts";
 import { booksReconciler } from "../workers/reconcile/books.ts";
 import { leaseReconciler } from "../workers/reconcile/expired-leases.ts";
-import { housekeeping } from "../workers/reconcile/housekeeping.ts";
 import { offersReconciler } from "../workers/reconcile/offers.ts";
 import { orphansReconciler } from "../workers/reconcile/orphans.ts";
 import { startReconcilers } from "../workers/reconcile/schedule.ts";
@@ -28,6 +27,7 @@ import { unfinishedReconciler } from "../workers/reconcile/unfinished-business.t
 import { waitingStagesReconciler } from "../workers/reconcile/waiting-stages.ts";
 import { startRelay } from "../workers/relay.ts";
 import { buildVersion } from "./build-version.ts";
+import { dataJobs, dataReconcilers } from "./data-work.ts";
 import type { Parts } from "./parts.ts";
 
 /** Work that is going on in this process. */
@@ -73,6 +73,7 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
     commitLogJob(parts.objects.results),
     closeWorkloadJob({ assets: assetPins, secrets: parts.secretPins }),
     enforceDeadlineJob,
+    ...dataJobs(parts),
   ] as unknown as JobImplementation[];
   const runs = parts.metrics.duration("nodus_job_seconds", "Time that runs of jobs took.", ["job", "outcome"]);
   const workers = startWorkers(jobs, {
@@ -95,7 +96,7 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
       leaseReconciler(deps),
       unfinishedReconciler(deps),
       booksReconciler(deps),
-      housekeeping({ db, clock, assets: parts.objects.assets, results: parts.objects.results }),
+      ...dataReconcilers(parts),
     ],
     { clock, logger, wakeups, random },
   );

@@ -2,9 +2,9 @@ import http from "node:http";
 import net, { type AddressInfo } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { isPublicAddress, PrivateExceptions } from "../../net/public-address.ts";
 import type { NetworkPolicy } from "../protocol.ts";
 import { HostFixture } from "../testing/host-fixture.ts";
-import { isPublicAddress, PrivateExceptions } from "./address.ts";
 import { Denials } from "./denials.ts";
 import { EgressPolicy } from "./policy.ts";
 

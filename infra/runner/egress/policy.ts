@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
+import { isPublicAddress, PrivateExceptions } from "../../net/public-address.ts";
 import type { NetworkPolicy } from "../protocol.ts";
-import { isPublicAddress, PrivateExceptions } from "./address.ts";
 
 /** Ports that an allowlisted host may be reached on. */
 const ALLOWLIST_PORTS = new Set([80, 443]);

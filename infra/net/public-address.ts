@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 
-/** Ranges that no guest may reach: not global, or answered by the machine, its cloud or its neighbours. */
+/** Ranges that nothing may reach on behalf of a tenant: not global, or answered by the machine, its cloud or its neighbours. */
 const CLOSED_V4 = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -48,7 +48,7 @@ export function isPublicAddress(address: string): boolean {
   return family === 6 && !address.includes("%") && openV6.check(address, "ipv6") && !closedV6.check(address, "ipv6");
 }
 
-/** Private hosts and ranges that an operator lets guests reach. */
+/** Private hosts and ranges that an operator opens to guests, imports, connections and webhooks. */
 export class PrivateExceptions {
   readonly #hosts = new Set<string>();
   readonly #ranges = new BlockList();
