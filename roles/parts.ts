@@ -3,6 +3,7 @@ import { Database } from "../infra/db/database.ts";
 import { migrate } from "../infra/db/migrate.ts";
 import type { Membership } from "../infra/db/single-platform.ts";
 import { type Clock, systemClock } from "../infra/kernel/clock.ts";
+import { measureLive } from "../infra/live/live-metrics.ts";
 import { openWakeups } from "../infra/live/open-wakeups.ts";
 import type { Wakeups } from "../infra/live/wakeups.ts";
 import type { ObjectStore } from "../infra/objects/object-store.ts";
@@ -54,12 +55,14 @@ export async function openParts(
   const wakeups = await openWakeups({ databaseUrl, redisUrl: settings.redisUrl ?? undefined, logger });
   drain.onClose("wake-ups", () => wakeups.close());
   db.announceTo((topic) => wakeups.announce(topic));
+  const metrics = new Metrics(role);
+  measureLive(metrics, wakeups);
   const secretBox = new SecretBox({ id: keys.secretsKeyId, key: keys.secrets });
   return {
     settings,
     logger,
     drain,
-    metrics: new Metrics(role),
+    metrics,
     clock: systemClock,
     keys,
     databaseUrl,
