@@ -16,17 +16,35 @@ export const ID_PREFIX = {
   manifest: "manifest",
   asset: "asset",
   secret: "sec",
+  connection: "conn",
   workspace: "ws",
   pool: "pool",
   outbox: "ob",
   session: "ses",
   upload: "up",
+  delivery: "dlv",
 } as const;
 
 export type IdNoun = keyof typeof ID_PREFIX;
 
-/** Where ids get their randomness from; the simulation gives a seeded one. */
+/** Where ids get their randomness from. */
 export type RandomBytes = (size: number) => Uint8Array;
+
+/** Null: the machine's own. */
+let source: RandomBytes | null = null;
+
+/**
+ * From now on this process makes ids from `random`, the same ones for the same seed; returns what ends that. For the
+ * simulation, which is alone in its process.
+ */
+export function seedIds(random: RandomBytes): () => void {
+  source = random;
+  sequence = 0;
+  latestMs = 0;
+  return () => {
+    source = null;
+  };
+}
 
 /** Orders the ids that one process makes within a millisecond; 42 random bits keep those of two processes apart. */
 let sequence = 0;
@@ -38,7 +56,8 @@ let latestMs = 0;
  */
 export function newId(noun: IdNoun, now: Date, random?: RandomBytes): string {
   const msecs = now.getTime();
-  const uuid = v7(random ? { msecs, random: random(16) } : { msecs, seq: nextInMs(msecs) });
+  const options = random ? { random: random(16) } : { seq: nextInMs(msecs), ...(source && { random: source(16) }) };
+  const uuid = v7({ msecs, ...options });
   return `${ID_PREFIX[noun]}_${uuid.replaceAll("-", "")}`;
 }
 

@@ -83,7 +83,16 @@ export const LIMITS = {
   rlEventPageDefault: 100,
   rlEventPageMax: 200,
   webhookUrlLength: 2_048,
+  /** A secret that a customer chooses, in printable ASCII. */
+  webhookSecretLengthMin: 16,
+  webhookSecretLengthMax: 256,
   webhookSecretBytes: 1_024,
+  /** A delivery's body. */
+  webhookBodyBytes: 256 * 1024,
+  /** How long a receiver may take to answer. */
+  webhookAnswerMs: 10_000,
+  /** From the event, or from asking again, to the last attempt. */
+  webhookRetriesMs: 24 * 3_600_000,
   /** An offer whose last boot failed stays behind its equals for this long after its quarantine. */
   failedBootMemoryMs: 30 * 60_000,
   /** Quarantine doubles with each failed boot in a row, up to this. */

@@ -38,7 +38,7 @@ export function putWebhook(
        values ($1, $2, $3, $4, $5, $6, $7, $7)
        on conflict (tenant_id) do update set url = excluded.url, version = excluded.version,
          master_key_id = excluded.master_key_id, wrapped_key = excluded.wrapped_key, ciphertext = excluded.ciphertext,
-         updated_at = excluded.updated_at, disabled_at = null`,
+         updated_at = excluded.updated_at, disabled_at = null, failures = 0, failing_since = null`,
       [actor.tenantId, url, version, sealed.masterKeyId, sealed.wrappedKey, sealed.ciphertext, now],
     );
     return { url, secret, enabled: true as const };

@@ -15,4 +15,8 @@ export class Webhook implements Sealed {
   @column.at() updatedAt!: Date;
   /** Since when nothing is sent, because the receiver refused for good. Writing the webhook again starts it. */
   @column.at({ nullable: true }) disabledAt!: Date | null;
+  /** Attempts that failed since the last one that succeeded. */
+  @column.int({ defaultRaw: "0" }) failures!: number;
+  /** When the first of them failed; null while deliveries succeed. */
+  @column.at({ nullable: true }) failingSince!: Date | null;
 }

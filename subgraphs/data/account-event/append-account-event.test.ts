@@ -1,0 +1,91 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
+import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
+import { WebhookDelivery } from "../delivery/delivery.entity.ts";
+import { dataEntities } from "../entities.ts";
+import { SecretBox } from "../secret/secret-box.ts";
+import { putWebhook } from "../webhook/webhook.commands.ts";
+import { AccountEvent } from "./account-event.entity.ts";
+import { appendAccountEvent } from "./append-account-event.ts";
+
+let database: TestDatabase;
+const now = new Date("2026-03-01T12:00:00Z");
+const actor: Actor = {
+  ...{ tenantId: "team_1", keyId: "key_1", memberId: null, email: "", name: "" },
+  role: "team",
+  scopes: SCOPES,
+};
+const box = new SecretBox({ id: "mk-1", key: randomBytes(32) });
+
+beforeAll(async () => {
+  database = await testDatabase(dataEntities);
+});
+beforeEach(async () => {
+  await database.db.sql("truncate data.account_event, data.account_stream, data.webhook_delivery, data.webhook");
+});
+afterAll(() => database?.close());
+
+const ready = (tenantId = "team_1") =>
+  database.db.command((tx) =>
+    appendAccountEvent(tx, {
+      tenantId,
+      type: "asset.ready",
+      payload: { asset_id: "asset_1", name: "data", stored_bytes: 12 },
+      now,
+    }),
+  );
+const deliveries = () => database.db.rows(WebhookDelivery, "order by t.id");
+
+test("events of a team are numbered without gaps by writers at the same time, each team for itself", async () => {
+  await Promise.all([...Array.from({ length: 20 }, () => ready()), ready("team_2")]);
+  const failed = database.db.command(async (tx) => {
+    await appendAccountEvent(tx, { tenantId: "team_1", type: "asset.deleted", payload: {}, now });
+    throw new Error("undone");
+  });
+  await expect(failed).rejects.toThrow("undone");
+  await ready();
+  const events = await database.db.rows(AccountEvent, "where t.tenant_id = 'team_1' order by t.seq");
+  expect(events.map(({ seq }) => seq)).toEqual(Array.from({ length: 21 }, (_, k) => k + 1));
+  expect(events[0]).toMatchObject({ type: "asset.ready", createdAt: now, payload: { asset_id: "asset_1" } });
+  expect(await database.db.rows(AccountEvent, "where t.tenant_id = 'team_2'")).toHaveLength(1);
+  expect(await deliveries()).toEqual([]);
+});
+
+test("a team with a webhook gets a delivery for the types that are sent, with its ids beside the payload", async () => {
+  await putWebhook(
+    { db: database.db, box, allowsPrivateHost: () => false },
+    actor,
+    { url: "https://example.com/" },
+    now,
+  );
+  await ready();
+  await database.db.command((tx) =>
+    appendAccountEvent(tx, { tenantId: "team_1", type: "asset.deleted", payload: { asset_id: "asset_1" }, now }),
+  );
+  const [delivery, ...others] = await deliveries();
+  expect(others).toEqual([]);
+  const [event] = await database.db.rows(AccountEvent, "where t.type = 'asset.ready'");
+  expect(delivery).toMatchObject({ state: "pending", attempts: 0, dueAt: now, eventId: event!.id });
+  expect(JSON.parse(delivery!.body!)).toEqual({
+    delivery_id: delivery!.id,
+    event_id: event!.id,
+    event_type: "asset.ready",
+    created_at: now.toISOString(),
+    tenant: "team_1",
+    asset_id: "asset_1",
+    payload: { asset_id: "asset_1", name: "data", stored_bytes: 12 },
+  });
+});
+
+test("a webhook that is off gets nothing", async () => {
+  await putWebhook(
+    { db: database.db, box, allowsPrivateHost: () => false },
+    actor,
+    { url: "https://example.com/" },
+    now,
+  );
+  await database.db.sql("update data.webhook set disabled_at = $1", [now]);
+  await ready();
+  expect(await deliveries()).toEqual([]);
+});
