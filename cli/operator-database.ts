@@ -5,6 +5,7 @@ import { openWakeups } from "../infra/live/open-wakeups.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
 import { allEntities } from "../roles/entities.ts";
+import { offerDelivery } from "../subgraphs/data/delivery/offer-delivery.ts";
 import { ClientError } from "./client.ts";
 
 /** Runs an operator's command on the deployment's database, and leaves a platform that is running undisturbed. */
@@ -17,6 +18,7 @@ export async function withDatabase(settings: Settings, work: (db: Database) => P
     const db = await Database.open({ url, entities: allEntities, poolSize: 4 });
     const wakeups = await openWakeups({ databaseUrl: url, redisUrl: settings.redisUrl ?? undefined, logger });
     db.announceTo((topic) => wakeups.announce(topic));
+    db.offerTo(offerDelivery);
     try {
       await work(db);
     } finally {

@@ -12,6 +12,7 @@ import type { Drain } from "../infra/telemetry/drain.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import type { Logger } from "../infra/telemetry/logger.ts";
 import { Metrics } from "../infra/telemetry/metrics.ts";
+import { offerDelivery } from "../subgraphs/data/delivery/offer-delivery.ts";
 import { SecretBox } from "../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../subgraphs/data/secret/secret-pins.ts";
 import { claimDatabase } from "./database-url.ts";
@@ -55,6 +56,7 @@ export async function openParts(
   const wakeups = await openWakeups({ databaseUrl, redisUrl: settings.redisUrl ?? undefined, logger });
   drain.onClose("wake-ups", () => wakeups.close());
   db.announceTo((topic) => wakeups.announce(topic));
+  db.offerTo(offerDelivery);
   const metrics = new Metrics(role);
   measureLive(metrics, wakeups);
   const secretBox = new SecretBox({ id: keys.secretsKeyId, key: keys.secrets });

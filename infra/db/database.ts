@@ -2,6 +2,7 @@ import "reflect-metadata";
 import { MikroORM, type SqlEntityManager } from "@mikro-orm/postgresql";
 import type pg from "pg";
 import { instance, selectList, tableOf } from "./columns.ts";
+import type { OfferedEvent } from "./offered-event.ts";
 import { PreparingClient } from "./preparing-client.ts";
 import { Statements } from "./statements.ts";
 import { inTransaction, type Transaction } from "./transaction.ts";
@@ -25,6 +26,8 @@ export interface Tx extends Queryer {
   readonly em: SqlEntityManager;
   /** A topic that is announced after the commit, and only then. */
   wake(topic: string): void;
+  /** Hands an event to whom `offerTo` names, who may write in this transaction; its failure is the command's. */
+  offer(event: OfferedEvent): Promise<void>;
 }
 
 export interface DatabaseOptions {
@@ -35,12 +38,14 @@ export interface DatabaseOptions {
 }
 
 type Announce = (topic: string) => void;
+type Offer = (tx: Tx, event: OfferedEvent) => Promise<void>;
 
 /** The one PostgreSQL of the deployment. */
 export class Database implements Queryer {
   readonly orm: MikroORM;
   readonly #pool: pg.Pool;
   #announce: Announce = () => {};
+  #offer: Offer = async () => {};
   readonly #reader: Queryer;
 
   private constructor(orm: MikroORM, pool: pg.Pool) {
@@ -72,6 +77,11 @@ export class Database implements Queryer {
     this.#announce = announce;
   }
 
+  /** Who writes down what commands offer; set once by the composition root, and the same in every process. */
+  offerTo(offer: Offer): void {
+    this.#offer = offer;
+  }
+
   sql<R>(text: string, values: readonly unknown[] = []): Promise<R[]> {
     return this.#reader.sql<R>(text, values);
   }
@@ -93,7 +103,9 @@ export class Database implements Queryer {
       const topics = new Set<string>();
       let answer: T;
       try {
-        answer = await inTransaction(this.#pool, this.orm, (transaction) => work(txOf(transaction, topics)));
+        answer = await inTransaction(this.#pool, this.orm, (transaction) =>
+          work(txOf(transaction, topics, this.#offer)),
+        );
       } catch (error) {
         if (attempt === COMMAND_ATTEMPTS || !RETRIED_STATES.has(sqlState(error) ?? "")) throw error;
         continue;
@@ -131,12 +143,14 @@ function queryer(run: (text: string, values: readonly unknown[]) => Promise<unkn
   };
 }
 
-function txOf(transaction: Transaction, topics: Set<string>): Tx {
-  return {
+function txOf(transaction: Transaction, topics: Set<string>, offer: Offer): Tx {
+  const tx: Tx = {
     get em() {
       return transaction.em();
     },
     wake: (topic) => void topics.add(topic),
+    offer: (event) => offer(tx, event),
     ...queryer(transaction.run),
   };
+  return tx;
 }

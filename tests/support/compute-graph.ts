@@ -21,6 +21,7 @@ import { syncOffers } from "../../subgraphs/compute/offer/sync-offers.commands.t
 import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
 import type { WorkloadDeps } from "../../subgraphs/compute/workload/create-workload.ts";
 import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
+import { offerDelivery } from "../../subgraphs/data/delivery/offer-delivery.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../../subgraphs/data/secret/secret-pins.ts";
 import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
@@ -73,6 +74,7 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
   const objects = await openDiskStore(folder);
   const sleepers = new Sleepers((error) => logger.error({ err: error }, "a wake-up failed"));
   db.announceTo((topic) => sleepers.wake(topic));
+  db.offerTo(offerDelivery);
   const secretBox = new SecretBox({ id: "test", key: randomBytes(32) });
   const settings = { ...computeSettings, ...over };
   const compute: ComputeServices = {

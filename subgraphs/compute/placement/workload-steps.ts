@@ -83,6 +83,11 @@ export class WorkloadSteps {
       ],
     );
     await insertRows(tx, WorkloadEvent, this.#events);
+    await Promise.all(this.#events.map((event) => offer(tx, event)));
     for (const { id } of changed) tx.wake(topics.workload(id));
   }
+}
+
+function offer(tx: Tx, { id, tenantId, workloadId, type, payload, createdAt }: WorkloadEvent): Promise<void> {
+  return tx.offer({ tenantId, eventId: id, type, subject: { workload_id: workloadId }, payload, now: createdAt });
 }

@@ -22,8 +22,12 @@ export async function insertAccepted(
 ): Promise<{ row: Workload; firstStageRunId: string }> {
   const { payload, maxCostMicros, completeBy } = workload;
   const stageRows = stages.map((stage, position) => stageRow(stage, position, now));
-  const [row] = await tx.sql<Record<string, unknown>>(
-    `with accepted as (
+  const eventId = newId("event", now);
+  const event = acceptedEvent(workload, actor, stages[0]!.spec);
+  // Offered in the same turn, so that it leaves in the same write.
+  const [[row]] = await Promise.all([
+    tx.sql<Record<string, unknown>>(
+      `with accepted as (
        insert into compute.workload as t (id, tenant_id, owner_user_id, key_id, name, status, revision, payload,
          max_cost_micros, complete_by, spend_micros, held_micros, event_seq, log_seq, created_at, updated_at)
        values ($1, $2, $3, $4, $5, 'accepted', 1, $6, $7, $8, 0, 0, 1, 0, $9, $9) returning ${selectList(Workload)}),
@@ -37,21 +41,30 @@ export async function insertAccepted(
        insert into compute.workload_event (id, tenant_id, workload_id, seq, type, payload, created_at)
        values ($11, $2, $1, 1, 'workload.accepted', $12, $9))
      select * from accepted`,
-    [
-      id,
-      actor.tenantId,
-      actor.memberId,
-      actor.keyId,
-      payload.name ?? "",
-      JSON.stringify(payload),
-      maxCostMicros,
-      completeBy,
+      [
+        id,
+        actor.tenantId,
+        actor.memberId,
+        actor.keyId,
+        payload.name ?? "",
+        JSON.stringify(payload),
+        maxCostMicros,
+        completeBy,
+        now,
+        JSON.stringify(stageRows),
+        eventId,
+        JSON.stringify(event),
+      ],
+    ),
+    tx.offer({
+      tenantId: actor.tenantId,
+      eventId,
+      type: "workload.accepted",
+      subject: { workload_id: id },
+      payload: event,
       now,
-      JSON.stringify(stageRows),
-      newId("event", now),
-      JSON.stringify(acceptedEvent(workload, actor, stages[0]!.spec)),
-    ],
-  );
+    }),
+  ]);
   return { row: instance(Workload, row!), firstStageRunId: stageRows[0]!.id };
 }
 

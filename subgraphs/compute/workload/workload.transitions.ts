@@ -11,16 +11,19 @@ export async function appendEvent(
   payload: Record<string, unknown>,
   now: Date,
 ): Promise<void> {
-  const rows = await tx.sql(
+  const eventId = newId("event", now);
+  const [event] = await tx.sql<{ tenant_id: string; payload: Record<string, unknown> }>(
     `with w as (update compute.workload set event_seq = event_seq + 1, updated_at = $5 where id = $2
                 returning event_seq, tenant_id, status, revision)
      insert into compute.workload_event (id, tenant_id, workload_id, seq, type, payload, created_at)
      select $1, w.tenant_id, $2, w.event_seq, $3, jsonb_build_object('status', w.status, 'revision', w.revision) || $4::jsonb, $5
-     from w returning seq`,
-    [newId("event", now), workloadId, type, JSON.stringify(payload), now],
+     from w returning tenant_id, payload`,
+    [eventId, workloadId, type, JSON.stringify(payload), now],
   );
-  if (rows.length !== 1) throw new Error(`no workload ${workloadId} to append ${type} to`);
+  if (!event) throw new Error(`no workload ${workloadId} to append ${type} to`);
   tx.wake(topics.workload(workloadId));
+  const subject = { workload_id: workloadId };
+  await tx.offer({ tenantId: event.tenant_id, eventId, type, subject, payload: event.payload, now });
 }
 
 /** What a change of status brings with it. */

@@ -1,15 +1,5 @@
+import type { OfferedEvent } from "../../../infra/db/offered-event.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
-
-/** An event that a team's webhook may be told. */
-export interface OfferedEvent {
-  tenantId: string;
-  eventId: string;
-  type: string;
-  /** What the payload does not say of itself, such as `{workload_id}`, in wire spelling. */
-  subject?: Readonly<Record<string, string>>;
-  payload: Readonly<Record<string, unknown>>;
-  now: Date;
-}
 
 /** Members that receivers find beside the payload, wherever the event has them. */
 const TOP_LEVEL = [

@@ -1,9 +1,10 @@
 import type { Tx } from "../../../infra/db/database.ts";
+import type { OfferedEvent } from "../../../infra/db/offered-event.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { isDelivered } from "../account-event/event-types.ts";
 import { dataTopics } from "../topics.ts";
-import { deliveryBody, type OfferedEvent } from "./delivery-body.ts";
+import { deliveryBody } from "./delivery-body.ts";
 
 /**
  * Records that an event is to be sent, in the transaction that made it happen, if its type is one that is sent and the
