@@ -1,5 +1,6 @@
 import { AccountEvent, AccountStream } from "./account-event/account-event.entity.ts";
 import { Asset, AssetObject, AssetPin, AssetUpload } from "./asset/asset.entity.ts";
+import { Connection, ConnectionUse } from "./connection/connection.entity.ts";
 import { WebhookDelivery } from "./delivery/delivery.entity.ts";
 import { Secret, SecretPin, SecretVersion } from "./secret/secret.entity.ts";
 import { Webhook } from "./webhook/webhook.entity.ts";
@@ -10,6 +11,8 @@ export const dataEntities = [
   AssetObject,
   AssetPin,
   AssetUpload,
+  Connection,
+  ConnectionUse,
   Secret,
   SecretPin,
   SecretVersion,

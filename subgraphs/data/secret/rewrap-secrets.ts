@@ -1,5 +1,5 @@
 import type { Database } from "../../../infra/db/database.ts";
-import { sealContext } from "./secret.commands.ts";
+import { sealContext } from "./seal-context.ts";
 import { SecretVersion } from "./secret.entity.ts";
 import type { SecretBox } from "./secret-box.ts";
 

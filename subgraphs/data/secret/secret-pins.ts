@@ -1,7 +1,7 @@
 import type { Queryer, Tx } from "../../../infra/db/database.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import type { PinnedSecret, SecretPort } from "../published.ts";
-import { sealContext } from "./secret.commands.ts";
+import { sealContext } from "./seal-context.ts";
 import { SECRET_REFERENCE } from "./secret.refusals.ts";
 import type { Sealed, SecretBox } from "./secret-box.ts";
 import { isSecretName } from "./secret-value.ts";

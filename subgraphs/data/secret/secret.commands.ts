@@ -3,15 +3,11 @@ import type { Actor } from "../../../infra/kernel/actor.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
+import { sealContext } from "./seal-context.ts";
 import { Secret } from "./secret.entity.ts";
 import { SECRET } from "./secret.refusals.ts";
 import type { SecretBox } from "./secret-box.ts";
 import { isSecretName, requireSecretName, secretBytes } from "./secret-value.ts";
-
-/** The place of a version, which its ciphertext is bound to. */
-export function sealContext(tenantId: string, secretId: string, version: number): string {
-  return `${tenantId}/${secretId}/${version}`;
-}
 
 /**
  * Writes a new version of the name: the next one while the name is in use, version 1 of a new secret otherwise. Never

@@ -1,0 +1,117 @@
+import { Socket } from "node:net";
+import pg from "pg";
+import type { Database, Queryer } from "../../../infra/db/database.ts";
+import type { Clock } from "../../../infra/kernel/clock.ts";
+import { guardedLookup, requirePublicLiteral } from "../../../infra/net/guarded-lookup.ts";
+import type { PrivateExceptions } from "../../../infra/net/public-address.ts";
+import { openVersion } from "../secret/open-version.ts";
+import type { SecretBox } from "../secret/secret-box.ts";
+import { Connection } from "./connection.entity.ts";
+import { ConnectionFailure, socketReason } from "./connection-failure.ts";
+import { type DatabaseLogin, readCredential } from "./credential-shape.ts";
+
+/** A version of a secret. */
+export interface SecretVersionPin {
+  secretId: string;
+  version: number;
+}
+
+export interface DatabaseDeps {
+  db: Database;
+  secretBox: SecretBox;
+  /** Private hosts that the operator opened. */
+  exceptions: PrivateExceptions;
+  clock: Clock;
+}
+
+export interface DatabaseAsk {
+  tenantId: string;
+  connectionId: string;
+  /** The version that was pinned when the use was admitted; it may have been replaced since. */
+  pin: SecretVersionPin;
+  /** How long the name look-up, TLS and the login may take together. */
+  timeoutMs: number;
+  applicationName: string;
+}
+
+/**
+ * A client that is logged in to a connection's database with the pinned credential, over TLS with certificate and host
+ * verified. A connection that was deleted since still opens. The caller ends the client. Throws `ConnectionFailure`.
+ */
+export async function openDatabase(deps: DatabaseDeps, ask: DatabaseAsk): Promise<pg.Client> {
+  const login = await pinnedLogin(deps.db, deps.secretBox, ask);
+  return logIn(login, deps.exceptions, ask);
+}
+
+async function pinnedLogin(q: Queryer, box: SecretBox, ask: DatabaseAsk): Promise<DatabaseLogin> {
+  const { tenantId, connectionId, pin } = ask;
+  const connection = await q.row(Connection, "where t.tenant_id = $1 and t.id = $2", [tenantId, connectionId]);
+  const text = connection && (await openVersion(q, box, { tenantId, ...pin }));
+  if (!text) throw new ConnectionFailure("credential_inactive");
+  const credential = readCredential(connection.kind, text);
+  if (credential.kind !== "database") throw new Error(`the connection ${connectionId} leads to no database`);
+  return credential.login;
+}
+
+/** Logs in to a database; see `openDatabase`. */
+export async function logIn(
+  login: DatabaseLogin,
+  exceptions: PrivateExceptions,
+  { timeoutMs, applicationName }: { timeoutMs: number; applicationName: string },
+): Promise<pg.Client> {
+  const client = new pg.Client({
+    host: login.host,
+    port: login.port,
+    user: login.user,
+    password: login.password,
+    database: login.database,
+    client_encoding: "UTF8",
+    application_name: applicationName,
+    // The driver would take this one from the platform's environment.
+    sslnegotiation: "postgres",
+    ssl: { rejectUnauthorized: true, minVersion: "TLSv1.2", ...(login.caPem ? { ca: login.caPem } : {}) },
+    enableChannelBinding: login.channelBinding,
+    connectionTimeoutMillis: timeoutMs,
+    keepAlive: true,
+    stream: () => new GuardedSocket(exceptions),
+  });
+  client.on("error", () => {}); // a connection that breaks later is told by the statement that is under way, or by the next
+  try {
+    requirePublicLiteral(login.host, exceptions);
+    await client.connect();
+    return client;
+  } catch (error) {
+    client.end().catch(() => {}); // it never was open
+    throw new ConnectionFailure(loginReason(error));
+  }
+}
+
+/** A socket that connects only to addresses that a tenant may reach. */
+class GuardedSocket extends Socket {
+  readonly #exceptions: PrivateExceptions;
+
+  constructor(exceptions: PrivateExceptions) {
+    super();
+    this.#exceptions = exceptions;
+  }
+
+  /** As the driver calls it. */
+  override connect(...args: unknown[]): this {
+    const [port, host] = args as [number, string];
+    return super.connect({ port, host, lookup: guardedLookup(this.#exceptions) });
+  }
+}
+
+/** SQLSTATE class 28 is a refused login; 3D000, a database that is not there, and the like come after it. */
+function loginReason(error: unknown): ConnectionFailure["reason"] {
+  const { code, message } = error as { code?: unknown; message?: string };
+  const fromSocket = socketReason(error);
+  if (typeof code === "string" && /^[0-9][0-9A-Z]{4}$/.test(code))
+    return code.startsWith("28") ? "credentials_rejected" : "database_refused";
+  if (fromSocket) return fromSocket;
+  // The driver tells these apart by their texts alone.
+  if (/timeout expired/.test(message ?? "")) return "timeout";
+  if (/SSL connection/.test(message ?? "")) return "tls_untrusted";
+  if (/^SASL/.test(message ?? "")) return "credentials_rejected";
+  return "unreachable";
+}
