@@ -1,4 +1,3 @@
-import path from "node:path";
 import { Database } from "../infra/db/database.ts";
 import { migrate } from "../infra/db/migrate.ts";
 import type { Membership } from "../infra/db/single-platform.ts";
@@ -6,8 +5,6 @@ import { type Clock, systemClock } from "../infra/kernel/clock.ts";
 import { measureLive } from "../infra/live/live-metrics.ts";
 import { openWakeups } from "../infra/live/open-wakeups.ts";
 import type { Wakeups } from "../infra/live/wakeups.ts";
-import type { ObjectStore } from "../infra/objects/object-store.ts";
-import { openObjectStore } from "../infra/objects/open.ts";
 import type { Drain } from "../infra/telemetry/drain.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import type { Logger } from "../infra/telemetry/logger.ts";
@@ -18,6 +15,7 @@ import { SecretPins } from "../subgraphs/data/secret/secret-pins.ts";
 import { claimDatabase } from "./database-url.ts";
 import { allEntities } from "./entities.ts";
 import { type DeploymentKeys, deploymentKeys } from "./keys.ts";
+import { type ObjectStores, openObjectStores } from "./object-stores.ts";
 
 /** What every server role stands on. */
 export interface Parts {
@@ -30,8 +28,7 @@ export interface Parts {
   databaseUrl: string;
   db: Database;
   wakeups: Wakeups;
-  /** Two stores, so that removing an asset's bytes can never take an equal output or log with it. */
-  objects: { assets: ObjectStore; results: ObjectStore };
+  objects: ObjectStores;
   secretBox: SecretBox;
   secretPins: SecretPins;
 }
@@ -70,19 +67,8 @@ export async function openParts(
     databaseUrl,
     db,
     wakeups,
-    objects: {
-      assets: await objectStore(settings, "assets"),
-      results: await objectStore(settings, "results"),
-    },
+    objects: await openObjectStores(settings),
     secretBox,
     secretPins: new SecretPins(secretBox),
   };
-}
-
-function objectStore(settings: Settings, kind: string): Promise<ObjectStore> {
-  return openObjectStore({
-    dataDir: path.join(settings.dataDir, "objects", kind),
-    s3Endpoint: settings.s3Endpoint ?? undefined,
-    s3Bucket: settings.s3Bucket ?? undefined,
-  });
 }

@@ -8,7 +8,6 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { objectStoreConformance } from "../../tests/conformance/object-store.ts";
 import { openDiskStore } from "./disk-store.ts";
 import { StorageFull } from "./object-store.ts";
-import { openObjectStore, UnsupportedObjectStore } from "./open.ts";
 
 let folder: string;
 
@@ -77,12 +76,4 @@ test("a full disk is told apart from other faults and leaves nothing", async ({ 
   } finally {
     execFileSync("umount", [small]);
   }
-});
-
-test("S3 settings are refused by name at start", async () => {
-  const settings = { dataDir: folder, s3Endpoint: "https://s3.example.com", s3Bucket: "bucket" };
-  expect(() => openObjectStore(settings)).toThrow(UnsupportedObjectStore);
-  expect(() => openObjectStore(settings)).toThrow(/S3_ENDPOINT and S3_BUCKET/);
-  expect(() => openObjectStore({ dataDir: folder, s3Bucket: "b" })).toThrow(/^S3_BUCKET is set/);
-  await (await openObjectStore({ dataDir: folder })).ping();
 });

@@ -5,9 +5,12 @@ import { Readable } from "node:stream";
 import {
   type ByteRange,
   clampRange,
+  type ListedObject,
+  type ListingPage,
   type ObjectStore,
   ObjectTooLarge,
   type OpenObject,
+  requireNamePrefix,
   requireObjectName,
   StorageFull,
   type StoredObject,
@@ -79,6 +82,17 @@ class DiskStore implements ObjectStore {
     await rm(this.#pathOf(sha256), { force: true });
   }
 
+  async list({ prefix = "", after, limit }: ListingPage): Promise<ListedObject[]> {
+    requireNamePrefix(prefix);
+    const listed: ListedObject[] = [];
+    for await (const sha256 of this.#names(prefix, after ?? "")) {
+      if (listed.length >= limit) break;
+      const found = await orNull(stat(this.#pathOf(sha256))); // it may be removed just now
+      if (found) listed.push({ sha256, bytes: found.size, storedAt: found.mtime });
+    }
+    return listed;
+  }
+
   async sweepTemp(olderThanMs: number): Promise<number> {
     const before = Date.now() - olderThanMs;
     let swept = 0;
@@ -104,6 +118,20 @@ class DiskStore implements ObjectStore {
       }
     } finally {
       await rm(probe, { force: true });
+    }
+  }
+
+  /** Names in order. Folders that hold nothing behind `after`, or with another prefix, are not read. */
+  async *#names(prefix: string, after: string): AsyncGenerator<string> {
+    const wanted = (name: string) =>
+      prefix.startsWith(name.slice(0, prefix.length)) && name >= after.slice(0, name.length);
+    for (const first of await namesIn(this.#objects)) {
+      if (!wanted(first)) continue;
+      for (const second of await namesIn(path.join(this.#objects, first))) {
+        if (!wanted(first + second)) continue;
+        for (const name of await namesIn(path.join(this.#objects, first, second)))
+          if (wanted(name) && name !== after) yield name;
+      }
     }
   }
 
@@ -146,6 +174,10 @@ async function writeChunk(file: FileHandle, chunk: Uint8Array): Promise<void> {
     const { bytesWritten } = await file.write(chunk, done, chunk.byteLength - done);
     done += bytesWritten;
   }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return ((await orNull(readdir(folder))) ?? []).sort();
 }
 
 async function flush(folder: string): Promise<void> {

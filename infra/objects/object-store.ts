@@ -21,6 +21,21 @@ export interface OpenObject {
   streamBytes: number;
 }
 
+/** An object as a listing shows it. */
+export interface ListedObject extends StoredObject {
+  /** When it was put last, by the store's clock; putting an equal object renews it. */
+  storedAt: Date;
+}
+
+/** Which objects a listing asks for: in the order of their names, at most `limit` of them. */
+export interface ListingPage {
+  /** Hexadecimal digits that the names begin with; all names when left out. */
+  prefix?: string;
+  /** Goes on behind this name, whether or not there is such an object. */
+  after?: string | null;
+  limit: number;
+}
+
 /**
  * Where bytes live: assets, outputs, logs and checkpoints, each stored once under its content's hash. The store knows
  * nothing of owners and quotas; who may read which object is decided where it is referred to.
@@ -32,6 +47,7 @@ export interface ObjectStore {
    *
    * @throws ObjectTooLarge as soon as more than `maxBytes` have come
    * @throws StorageFull when no space is left
+   * @throws StoreUnavailable when the store is not on this host and cannot be reached or refuses
    * @throws whatever the stream failed with
    */
   put(source: AsyncIterable<Uint8Array>, limits: { maxBytes: number }): Promise<StoredObject>;
@@ -44,6 +60,8 @@ export interface ObjectStore {
   has(sha256: string): Promise<boolean>;
   /** Removes an object; one that is not there counts as removed. */
   remove(sha256: string): Promise<void>;
+  /** Finished objects by name. Objects that are put or removed meanwhile may or may not show. */
+  list(page: ListingPage): Promise<ListedObject[]>;
   /** Removes what puts left behind that were cut short more than `olderThanMs` ago; says how many they were. */
   sweepTemp(olderThanMs: number): Promise<number>;
   /** Resolves when the store can be written; rejects with the reason otherwise. */
@@ -66,6 +84,23 @@ export class StorageFull extends Error {
   override readonly name = "StorageFull";
 }
 
+/** The store did not do what it was asked for. Its message names no address and no credential. */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+  /** The store's own word for it, such as `AccessDenied`, or the system's, such as `ECONNREFUSED`. */
+  readonly code: string;
+
+  constructor(operation: string, code: string, options?: ErrorOptions) {
+    super(`the object store failed to ${operation} (${code})`, options);
+    this.code = code;
+  }
+}
+
+/** The store gave other bytes than were put under the name. */
+export class ObjectDamaged extends Error {
+  override readonly name = "ObjectDamaged";
+}
+
 /** The range lies outside the object. */
 export class RangeNotSatisfiable extends Error {
   override readonly name = "RangeNotSatisfiable";
@@ -86,6 +121,11 @@ export class InvalidObjectName extends Error {
 /** Refuses what is not 64 lower-case hexadecimal digits, before it becomes part of a path or a URL. */
 export function requireObjectName(sha256: string): void {
   if (!/^[0-9a-f]{64}$/.test(sha256)) throw new InvalidObjectName("an object's name is 64 hexadecimal digits");
+}
+
+/** Refuses a listing's prefix that no name can have. */
+export function requireNamePrefix(prefix: string): void {
+  if (!/^[0-9a-f]{0,64}$/.test(prefix)) throw new InvalidObjectName("a prefix is up to 64 hexadecimal digits");
 }
 
 /** The range within an object of `bytes`, both ends included; null for no bytes of an empty object read whole. */

@@ -17,7 +17,7 @@ export interface StoreUnderTest {
   close(): Promise<void>;
 }
 
-const LIMIT = { maxBytes: 10_000_000 };
+const LIMIT = { maxBytes: 100_000_000 };
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
 function stream(...chunks: Uint8Array[]): Readable {
@@ -180,6 +180,50 @@ export function objectStoreConformance(name: string, make: () => Promise<StoreUn
       const reading = await store.open(name);
       await store.put(stream(bytes), LIMIT);
       expect(bytes.equals(await buffer(reading?.stream ?? Readable.from([])))).toBe(true);
+    });
+
+    test("lists what it has by name, page after page, with size and time", async () => {
+      const before = Date.now() - 60_000; // the store's clock may count whole seconds
+      const names = await Promise.all(
+        Array.from({ length: 7 }, async (_, i) => (await store.put(stream(randomBytes(i)), LIMIT)).sha256),
+      );
+      const seen: string[] = [];
+      for (let after: string | null = null; ; after = seen.at(-1)!) {
+        const page = await store.list({ after, limit: 3 });
+        seen.push(...page.map((object) => object.sha256));
+        if (page.length < 3) break;
+      }
+      expect(seen).toEqual([...names].sort());
+      const all = await store.list({ limit: 100 });
+      for (const { sha256: name, bytes, storedAt } of all) {
+        expect(bytes).toBe(names.indexOf(name));
+        expect(storedAt.getTime()).toBeGreaterThan(before);
+        expect(storedAt.getTime()).toBeLessThan(Date.now() + 60_000);
+      }
+    });
+
+    test.each([0, 1, 2, 3, 4, 63, 64])("lists names by their first %i digits, behind any name", async (digits) => {
+      const puts = Array.from({ length: 12 }, () => store.put(stream(randomBytes(9)), LIMIT));
+      const names = (await Promise.all(puts)).map((object) => object.sha256).sort();
+      const prefix = names[5]!.slice(0, digits);
+      const wanted = names.filter((name) => name.startsWith(prefix));
+      expect((await store.list({ prefix, limit: 50 })).map((o) => o.sha256)).toEqual(wanted);
+      const after = `${names[5]!.slice(0, 63)}0`;
+      const behind = (await store.list({ prefix, after, limit: 50 })).map((o) => o.sha256);
+      expect(behind).toEqual(wanted.filter((name) => name > after));
+    });
+
+    test("lists neither what is removed nor what never ended", async () => {
+      const { sha256: kept } = await store.put(stream(randomBytes(10)), LIMIT);
+      const { sha256: removed } = await store.put(stream(randomBytes(10)), LIMIT);
+      await store.put(broken(randomBytes(10)), LIMIT).catch(() => {});
+      await store.remove(removed);
+      expect((await store.list({ limit: 10 })).map((object) => object.sha256)).toEqual([kept]);
+      expect(await store.list({ limit: 0 })).toEqual([]);
+    });
+
+    test.each(["../", "A", "g", "a".repeat(65)])("refuses %j as the beginning of names", async (prefix) => {
+      await expect(store.list({ prefix, limit: 1 })).rejects.toThrow(InvalidObjectName);
     });
 
     test("answers when it is asked whether it works", async () => {
