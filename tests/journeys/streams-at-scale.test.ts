@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Crowd, type Leaving, openStreams } from "../support/crowd.ts";
+import { type Held, INSPECTABLE, Inspected } from "../support/inspected.ts";
+import { sharedPlatform } from "../support/platform.ts";
+import type { PlatformClient } from "../support/platform-client.ts";
+import { until } from "../support/until.ts";
+import { cancel, ends, LOGS, script, submit } from "../support/workloads.ts";
+
+const READERS = { sockets: 5, perSocket: 100, events: 500 };
+/** What a stream that was opened and closed may leave behind, on average: noise of the process is more than nothing. */
+const LEFT_BYTES_PER_STREAM = 400;
+
+const platform = sharedPlatform(INSPECTABLE);
+let silent: string[] = [];
+let inspected: Inspected;
+
+beforeAll(async () => {
+  const waits = script("true", { requirements: { gpu: "B200" } });
+  silent = await Promise.all(Array.from({ length: 10 }, () => submit(platform().admin, waits)));
+  inspected = await Inspected.open(platform());
+}, 60_000);
+afterAll(() => inspected?.close());
+
+async function gather(client: PlatformClient): Promise<Crowd> {
+  const crowd = new Crowd(client, { document: LOGS, ids: silent, ...READERS });
+  await until("everybody is served", async () => (await openStreams(platform().admin)) >= crowd.size);
+  expect(crowd.ended).toBe(0);
+  return crowd;
+}
+
+/** A thousand streams, opened and ended in that way; nothing is held for them five seconds later. */
+async function comeAndGo(how: Leaving): Promise<Held> {
+  const crowd = await gather(platform().admin);
+  await crowd.leave(how);
+  await expectNoStream();
+  return inspected.held();
+}
+
+async function expectNoStream(): Promise<void> {
+  await expect.poll(() => openStreams(platform().admin), { timeout: 5_000, interval: 50 }).toBe(0);
+}
+
+test("a thousand streams of silent work, closed or cut off again and again, leave nothing upstream", {
+  timeout: 120_000,
+}, async () => {
+  await comeAndGo("close"); // caches and compiled code settle
+  const before = await comeAndGo("cut");
+  let after = before;
+  for (const how of ["close", "cut", "close"] as const) after = await comeAndGo(how);
+  expect(after.bytes - before.bytes).toBeLessThan(3 * 1_000 * LEFT_BYTES_PER_STREAM);
+  expect(after.handles - before.handles).toBeLessThan(20);
+  expect(after.fileDescriptors - before.fileDescriptors).toBeLessThan(20);
+});
+
+test("a revoked key's streams all end, and nothing of them stays upstream", { timeout: 60_000 }, async () => {
+  const client = platform().admin;
+  const { createApiKey: made } = await client.query(
+    'mutation { createApiKey(input: { name: "crowd", scopes: ["workloads:read"] }) { key apiKey { id } } }',
+  );
+  const crowd = await gather(client.as(made.key));
+  await client.query("mutation revoke($id: ID!) { revokeApiKey(input: { id: $id }) { apiKey { id } } }", {
+    id: made.apiKey.id,
+  });
+  await crowd.leave("stay");
+  await expectNoStream();
+});
+
+test("streams of work that ends complete by themselves, and nothing of them stays upstream", {
+  timeout: 60_000,
+}, async () => {
+  const crowd = await gather(platform().admin);
+  await Promise.all(silent.map((id) => cancel(platform().admin, id)));
+  await crowd.leave("stay");
+  await expectNoStream();
+});
+
+test("a platform that is told to stop sends a thousand readers away and ends in time", {
+  timeout: 90_000,
+}, async () => {
+  silent = [await submit(platform().admin, script("true", { requirements: { gpu: "B200" } }))];
+  const crowd = await gather(platform().admin);
+  inspected.close(); // a process that is being debugged does not end
+  const startedAt = performance.now();
+  expect(await platform().stop()).toBe(0);
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
+  await crowd.leave("stay");
+  await platform().start();
+  await cancel(platform().admin, silent[0]!);
+  expect(await ends(platform().admin, silent[0]!)).toMatchObject({ status: "cancelled" });
+});
