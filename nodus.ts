@@ -1,5 +1,6 @@
-import { Command } from "commander";
-import { readSettings } from "./infra/telemetry/environment.ts";
+import { Argument, Command } from "commander";
+import { environmentFor, readSettings } from "./infra/telemetry/environment.ts";
+import { type Role, SUBGRAPHS, type SubgraphName } from "./infra/telemetry/setting-table.ts";
 import { buildVersion } from "./roles/build-version.ts";
 
 /** The command line and the one place where everything is put together. Commands load what they need when they run. */
@@ -10,11 +11,37 @@ const program = new Command("nodus")
 
 program
   .command("up")
-  .description("the whole platform in one process")
+  .description("the whole platform in one process, or the roles that NODUS_ROLES lists")
   .action(async () => {
     const { up } = await import("./roles/up.ts");
     await up(readSettings());
   });
+
+const serve = async (role: Role) => {
+  const { up } = await import("./roles/up.ts");
+  await up(readSettings(environmentFor(role)));
+};
+program
+  .command("gateway")
+  .description("what clients talk to, as a process of its own: GraphQL, streams and REST")
+  .action(() => serve("gateway"));
+program
+  .command("subgraph")
+  .description("one part of the graph as a process of its own")
+  .addArgument(new Argument("<name>", "which part").choices(SUBGRAPHS))
+  .action((name: SubgraphName) => serve(name));
+program
+  .command("worker")
+  .description("jobs, the relay and the reconcilers as a process of its own")
+  .action(() => serve("worker"));
+program
+  .command("intake")
+  .description("what hosts talk to, as a process of its own")
+  .action(() => serve("intake"));
+program
+  .command("host-agent")
+  .description("keep this machine's host agent running")
+  .action(() => serve("host-agent"));
 
 program
   .command("migrate")

@@ -2,7 +2,15 @@ import { Refused } from "../infra/kernel/refusal.ts";
 import { ClientError } from "./client.ts";
 
 /** Faults whose message is written for the person at the terminal. */
-const SPOKEN = new Set(["SettingsError", "DatabaseInUse", "DatabaseTooNew", "ObjectStoreRefused", "ClientError"]);
+const SPOKEN = new Set([
+  "SettingsError",
+  "DatabaseInUse",
+  "Disagreement",
+  "PooledConnection",
+  "DatabaseTooNew",
+  "ObjectStoreRefused",
+  "ClientError",
+]);
 
 /** What the file system says of a folder that is not ours to write. */
 const UNWRITABLE = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR"]);

@@ -5,17 +5,17 @@ import {
   ApolloServerPluginLandingPageDisabled,
 } from "@apollo/server/plugin/disabled";
 import { fastifyApolloHandler } from "@as-integrations/fastify";
-import websocket from "@fastify/websocket";
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from "fastify";
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from "fastify";
 import { type ExecutionArgs, GraphQLError, type GraphQLSchema, OperationTypeNode } from "graphql";
 import { makeServer } from "graphql-ws";
-import { SUBGRAPH_WIRE } from "../infra/graphql/subgraph-wire.ts";
+import { SUBGRAPH_WIRE, subgraphPath } from "../infra/graphql/subgraph-wire.ts";
 import { type Actor, verifyActor } from "../infra/kernel/actor.ts";
 import type { Clock } from "../infra/kernel/clock.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../infra/kernel/refusal.ts";
 import { type ContextFor, inProcess } from "./executors/in-process.ts";
 import { mask } from "./plugins/masking.ts";
+import { createProcessServer } from "./process-server.ts";
 import { requestRefusal } from "./refusals.ts";
 import type { Caller, Result } from "./request.ts";
 import { currentRequestId, requestIdOf } from "./request-id.ts";
@@ -32,17 +32,18 @@ export interface SubgraphServerOptions {
   log: FastifyBaseLogger;
 }
 
-/** One subgraph served alone, for gateways of the same deployment: it trusts callers that they have signed, and nobody else. */
+/** One subgraph in a server of its own. */
 export async function createSubgraphServer(options: SubgraphServerOptions): Promise<FastifyInstance> {
-  const app = Fastify({
-    loggerInstance: options.log,
-    logController: new LogController({ disableRequestLogging: true }),
-    requestIdHeader: false,
-    genReqId: requestIdOf,
-    bodyLimit: LIMITS.jsonBodyBytes * 4, // representations of a whole page, not a client's request
-    forceCloseConnections: true,
-  });
-  await app.register(websocket);
+  const app = await createProcessServer({ log: options.log });
+  await serveSubgraph(app, options);
+  return app;
+}
+
+/**
+ * Serves a subgraph on a process's server, for gateways of the same deployment: it trusts callers that they have signed,
+ * and nobody else. `@fastify/websocket` must be registered already.
+ */
+export async function serveSubgraph(app: FastifyInstance, options: SubgraphServerOptions): Promise<void> {
   const apollo = new ApolloServer<Caller>({
     schema: options.schema,
     introspection: true,
@@ -65,20 +66,21 @@ export async function createSubgraphServer(options: SubgraphServerOptions): Prom
         requestId: request.id,
       }) as Caller,
   });
-  app.route({
-    method: "POST",
-    url: SUBGRAPH_WIRE.path,
-    handler: (request, reply) => currentRequestId.run(request.id, () => handler.call(app, request, reply)),
-  });
+  const url = subgraphPath(options.name);
   await app.register(async (scope) => {
     scope.route({
+      method: "POST",
+      url,
+      bodyLimit: LIMITS.jsonBodyBytes * 4, // representations of a whole page, not a client's request
+      handler: (request, reply) => currentRequestId.run(request.id, () => handler.call(scope, request, reply)),
+    });
+    scope.route({
       method: "GET",
-      url: SUBGRAPH_WIRE.path,
+      url,
       handler: async (_request, reply) => reply.code(405).send(),
       wsHandler: serveStreams(options),
     });
   });
-  return app;
 }
 
 function serveStreams(options: SubgraphServerOptions) {

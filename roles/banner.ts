@@ -54,6 +54,21 @@ export function banner({ settings, origin, newKey, isolation, unknown }: BannerF
   return lines.join("\n");
 }
 
+/** What one of several processes says when it serves: a line, and the first key when it made that. */
+export function startLine({
+  name,
+  address,
+  newKey,
+  unknown,
+}: Pick<BannerFacts, "newKey" | "unknown"> & { name: string; address: string }): string {
+  const lines = [
+    `nodus ${name} listens on ${address}`,
+    ...(newKey ? [`API key    ${newKey}\n           Shown this once.`] : []),
+    ...unknown.map(({ variable, meant }) => `Ignored    ${variable} is no setting${meant ? `; ${meant} is one` : ""}`),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
 function isolationLine(isolation: IsolationReport | Error, allowUnisolated: boolean): string {
   if (isolation instanceof Error) return `unknown: ${isolation.message}`;
   if (isolation.level === "none")

@@ -1,5 +1,3 @@
-import { mkdirSync, rmSync } from "node:fs";
-import path from "node:path";
 import { Readable } from "node:stream";
 import { type DocumentNode, parse } from "graphql";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -12,6 +10,8 @@ import { WORKLOAD } from "../subgraphs/compute/workload/workload.refusals.ts";
 import { ASSET_LIMITS } from "../subgraphs/data/asset/asset-limits.ts";
 import { storeUpload } from "../subgraphs/data/asset/store-upload.ts";
 import type { Parts } from "./parts.ts";
+import type { ProcessPlan } from "./process-plan.ts";
+import { scratchFolder } from "./scratch-folder.ts";
 
 const OUTPUT = parse(`query outputForDownload($id: ID!, $name: String!, $stage: String) {
   workload(id: $id) { output(name: $name, stageId: $stage) { name sha256 bytes } }
@@ -21,8 +21,9 @@ const LOG = parse(`query logForDownload($id: ID!, $stage: String, $generation: I
 }`);
 
 /** Raw streams of the REST face: the graph says who may read what, the object store has the bytes. */
-export function bytesPorts(parts: Parts, gateway: Gateway): BytesPorts {
-  const scratchDir = emptyFolder(path.join(parts.settings.dataDir, "scratch"));
+export function bytesPorts(parts: Parts, plan: ProcessPlan, gateway: Gateway): BytesPorts {
+  const scratch = scratchFolder(parts.settings.dataDir, plan.alone);
+  parts.drain.onClose("scratch folder", scratch.remove);
   return {
     uploadAsset: async ({ actor, name, content }) => {
       if (!actor.scopes.includes("data:write"))
@@ -33,7 +34,7 @@ export function bytesPorts(parts: Parts, gateway: Gateway): BytesPorts {
           clock: parts.clock,
           objects: parts.objects.assets,
           limits: ASSET_LIMITS,
-          scratchDir,
+          scratchDir: scratch.path,
         },
         actor,
         // Kept open on an early refusal: the answer has to get out before the socket closes.
@@ -44,13 +45,6 @@ export function bytesPorts(parts: Parts, gateway: Gateway): BytesPorts {
     openOutput: (request) => openOutput(parts.objects.results, gateway, request),
     openLog: (request) => openLog(parts, gateway, request),
   };
-}
-
-/** Uploads on their way; whatever a crash left there is of no use. */
-function emptyFolder(folder: string): string {
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  return folder;
 }
 
 async function openOutput(

@@ -1,4 +1,6 @@
+import type { Agreement } from "../infra/db/agreement.ts";
 import { startEmbeddedPostgres } from "../infra/db/embedded/embedded-postgres.ts";
+import { refusePooler } from "../infra/db/pooler.ts";
 import { DatabaseInUse, lockPlatform, type Membership } from "../infra/db/single-platform.ts";
 import type { Drain } from "../infra/telemetry/drain.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
@@ -10,19 +12,21 @@ import type { Logger } from "../infra/telemetry/logger.ts";
  */
 export async function claimDatabase(
   settings: Settings,
-  membership: Membership,
+  { membership, agreements }: { membership: Membership; agreements: readonly Agreement[] },
   logger: Logger,
   drain: Drain,
 ): Promise<string> {
   const embedded = settings.databaseUrl ? null : await startEmbeddedPostgres({ dataDir: settings.dataDir, logger });
   const url = settings.databaseUrl ?? embedded!.url;
   try {
+    if (!embedded) await refusePooler(url);
     const lock = await lockPlatform({
       url,
       membership,
+      agreements,
       logger,
       onLost: (error) => {
-        logger.fatal({ err: error }, "another platform took the database");
+        logger.fatal({ err: error }, "this process may not go on beside others that use the database");
         void drain.close().then(() => process.exit(1));
       },
     });

@@ -1,6 +1,5 @@
 import { Database } from "../infra/db/database.ts";
 import { migrate } from "../infra/db/migrate.ts";
-import type { Membership } from "../infra/db/single-platform.ts";
 import { type Clock, systemClock } from "../infra/kernel/clock.ts";
 import { measureLive } from "../infra/live/live-metrics.ts";
 import { openWakeups } from "../infra/live/open-wakeups.ts";
@@ -12,10 +11,12 @@ import { Metrics } from "../infra/telemetry/metrics.ts";
 import { offerDelivery } from "../subgraphs/data/delivery/offer-delivery.ts";
 import { SecretBox } from "../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../subgraphs/data/secret/secret-pins.ts";
+import { agreementsOf } from "./agreements.ts";
 import { claimDatabase } from "./database-url.ts";
 import { allEntities } from "./entities.ts";
 import { type DeploymentKeys, deploymentKeys } from "./keys.ts";
 import { type ObjectStores, openObjectStores } from "./object-stores.ts";
+import type { ProcessPlan } from "./process-plan.ts";
 
 /** What every server role stands on. */
 export interface Parts {
@@ -35,17 +36,16 @@ export interface Parts {
 
 /**
  * Opens what a role stands on, in order, each part registered for closing. Refuses when another platform holds the
- * database (`DatabaseInUse`) or the database is newer than this release.
+ * database (`DatabaseInUse`), when another process of the deployment has other keys or another store (`Disagreement`),
+ * when the database is reached through a transaction pooler, or when it is newer than this release.
  */
-export async function openParts(
-  settings: Settings,
-  role: string,
-  membership: Membership,
-  logger: Logger,
-  drain: Drain,
-): Promise<Parts> {
+export async function openParts(settings: Settings, plan: ProcessPlan, logger: Logger, drain: Drain): Promise<Parts> {
   const keys = deploymentKeys(settings.masterKey, settings.dataDir);
-  const databaseUrl = await claimDatabase(settings, membership, logger, drain);
+  const claim = {
+    membership: plan.alone ? ("alone" as const) : ("member" as const),
+    agreements: agreementsOf(settings, plan, keys),
+  };
+  const databaseUrl = await claimDatabase(settings, claim, logger, drain);
   const applied = await migrate(databaseUrl);
   if (applied.length > 0) logger.info({ applied }, "the database was migrated");
   const db = await Database.open({ url: databaseUrl, entities: allEntities, poolSize: settings.databasePoolSize });
@@ -54,7 +54,7 @@ export async function openParts(
   drain.onClose("wake-ups", () => wakeups.close());
   db.announceTo((topic) => wakeups.announce(topic));
   db.offerTo(offerDelivery);
-  const metrics = new Metrics(role);
+  const metrics = new Metrics(plan.name);
   measureLive(metrics, wakeups);
   const secretBox = new SecretBox({ id: keys.secretsKeyId, key: keys.secrets });
   return {

@@ -32,8 +32,8 @@ import type { Parts } from "./parts.ts";
 
 /** Work that is going on in this process. */
 export interface Work {
-  /** The machine itself as a supplier; null when this process drives none. */
-  local: LocalDriver;
+  /** The machine itself as a supplier; null when the deployment uses none. */
+  local: LocalDriver | null;
   /** Resolves when the queue answers. */
   pingQueue(): Promise<void>;
   /** Names of suppliers that answered lately. */
@@ -50,9 +50,9 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
     logger,
   });
   drain.onClose("queue", () => queue.close());
-  const local = localDriver(parts, settings);
-  drain.onClose("local driver", () => local.close());
-  const drivers = new Map<string, Driver>([[local.supplier, local]]);
+  const local = parts.settings.localCapacity === "off" ? null : localDriver(parts, settings);
+  drain.onClose("local driver", () => local?.close());
+  const drivers = new Map<string, Driver>(local ? [[local.supplier, local]] : []);
   const deps: ComputeWorkerDeps = {
     db,
     clock,
@@ -111,6 +111,7 @@ function localDriver(parts: Parts, settings: ComputeSettings): LocalDriver {
       allowUnisolated: parts.settings.allowUnisolated,
       version: buildVersion(),
       idleExitMs: 600_000,
+      attachOnly: parts.settings.localCapacity === "attach",
     },
     intakeUrl: settings.intakeUrl,
     machineId: "machine",

@@ -1,7 +1,7 @@
 import { context, propagation } from "@opentelemetry/api";
 import { type DocumentNode, type ExecutionResult, print } from "graphql";
 import { Pool } from "undici";
-import { SUBGRAPH_WIRE } from "../../infra/graphql/subgraph-wire.ts";
+import { SUBGRAPH_WIRE, subgraphUrl } from "../../infra/graphql/subgraph-wire.ts";
 import { signActor } from "../../infra/kernel/actor.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { COMMON, Refused } from "../../infra/kernel/refusal.ts";
@@ -11,7 +11,7 @@ import { openSocketStream } from "./websocket.ts";
 export interface RemoteSubgraph {
   /** The subgraph's name in the supergraph. */
   name: string;
-  /** Where its server is, such as `http://10.0.0.5:4101`. */
+  /** Where its process is, such as `http://10.0.0.5:4101`. */
   url: string;
   /** The deployment's key, with which the caller's identity is signed. */
   signingKey: Uint8Array;
@@ -23,7 +23,8 @@ const CONNECTIONS = 64;
 
 /** A subgraph in another process: queries and mutations by HTTP, each subscription on a socket of its own. */
 export function remote(subgraph: RemoteSubgraph): SubgraphExecutor {
-  const pool = new Pool(new URL(subgraph.url).origin, { connections: CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 });
+  const url = subgraphUrl(subgraph.url, subgraph.name);
+  const pool = new Pool(url.origin, { connections: CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 });
   return {
     name: subgraph.name,
     execute(request) {
@@ -34,8 +35,8 @@ export function remote(subgraph: RemoteSubgraph): SubgraphExecutor {
         variables: request.variables,
       };
       return request.operationType === "subscription"
-        ? openSocketStream(subgraph.url, headers, body, request.signal)
-        : post(pool, headers, body, request.signal);
+        ? openSocketStream(url, headers, body, request.signal)
+        : post(pool, url.pathname, headers, body, request.signal);
     },
     close: () => pool.destroy(),
   };
@@ -43,12 +44,13 @@ export function remote(subgraph: RemoteSubgraph): SubgraphExecutor {
 
 async function post(
   pool: Pool,
+  path: string,
   headers: Record<string, string>,
   body: object,
   signal: AbortSignal | undefined,
 ): Promise<ExecutionResult> {
   const response = await pool.request({
-    path: SUBGRAPH_WIRE.path,
+    path,
     method: "POST",
     headers: { ...headers, "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify(body),

@@ -1,11 +1,12 @@
 import { type ExecutionResult, GraphQLError, type GraphQLFormattedError } from "graphql";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, MessageType, parseMessage, stringifyMessage } from "graphql-ws";
 import { WebSocket } from "ws";
-import { SUBGRAPH_WIRE } from "../../infra/graphql/subgraph-wire.ts";
 import type { Stream } from "../stream.ts";
 
 /** Results that may wait for the reader before the socket is no longer read. */
 const HIGH_WATER = 16;
+/** How often a stream's socket is tried. A subgraph that has not answered by the next time is taken for gone. */
+const PING_MS = 10_000;
 
 type Body = { query: string; operationName?: string; variables: Readonly<Record<string, unknown>> };
 
@@ -14,12 +15,12 @@ type Body = { query: string; operationName?: string; variables: Readonly<Record<
  * Rejects when the subgraph can't be reached; what it refuses is the stream's only result.
  */
 export function openSocketStream(
-  url: string,
+  url: URL,
   params: Record<string, string>,
   body: Body,
   signal?: AbortSignal,
 ): Promise<Stream<ExecutionResult>> {
-  return new SocketStream(new URL(SUBGRAPH_WIRE.path, url.replace(/^http/, "ws")), params, body).opened(signal);
+  return new SocketStream(url.href.replace(/^http/, "ws"), params, body).opened(signal);
 }
 
 class SocketStream {
@@ -28,13 +29,19 @@ class SocketStream {
   #failure: Error | null = null;
   #over = false;
   #acknowledged = false;
+  #answered = true;
+  readonly #pinging: NodeJS.Timeout;
   /** Called whenever something has changed. */
   #changed: () => void = () => {};
 
-  constructor(url: URL, params: Record<string, string>, body: Body) {
+  constructor(url: string, params: Record<string, string>, body: Body) {
     this.#socket = new WebSocket(url, GRAPHQL_TRANSPORT_WS_PROTOCOL, { skipUTF8Validation: true });
     this.#socket.on("open", () => this.#send({ type: MessageType.ConnectionInit, payload: params }));
     this.#socket.on("message", (data) => this.#take(String(data), body));
+    this.#socket.on("pong", () => {
+      this.#answered = true;
+    });
+    this.#pinging = setInterval(() => this.#keepAlive(), PING_MS).unref();
     this.#socket.on("error", (error) => this.#end(error));
     this.#socket.on("close", (code, reason) =>
       this.#end(new Error(`the subgraph closed the stream: ${code} ${String(reason)}`)),
@@ -93,9 +100,25 @@ class SocketStream {
     this.#changed();
   }
 
+  /** A machine that vanished closes nothing. While the reader is behind, nothing is read: then only we show that we live. */
+  #keepAlive(): void {
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    if (this.#socket.isPaused) {
+      this.#answered = true;
+      this.#socket.pong();
+    } else if (this.#answered) {
+      this.#answered = false;
+      this.#socket.ping();
+    } else {
+      this.#end(new Error(`the subgraph was silent for ${PING_MS} ms`));
+      this.#socket.terminate();
+    }
+  }
+
   #end(failure: Error | null): void {
     if (this.#over) return;
     this.#over = true;
+    clearInterval(this.#pinging);
     this.#failure = failure;
     this.#socket.resume(); // a paused socket would not see the peer's close
     if (this.#socket.readyState === WebSocket.CONNECTING) this.#socket.terminate();

@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Logger } from "../telemetry/logger.ts";
+import { type Agreement, Disagreement, holdAgreements } from "./agreement.ts";
 
 /** Name of the lock within a database: any constant that nothing else uses. */
 const PLATFORM_LOCK = 4_711_001_003n;
@@ -47,12 +48,15 @@ export interface PlatformLockOptions {
   url: string;
   membership: Membership;
   logger: Logger;
-  /** Called once when another platform took the lock while our connection was gone: this one must stop. */
-  onLost(error: DatabaseInUse): void;
+  /** What this process must have like the others of its deployment. */
+  agreements?: readonly Agreement[];
+  /** Called once when another platform, or another kind of process, was faster while our connection was gone: this one must stop. */
+  onLost(error: DatabaseInUse | Disagreement): void;
 }
 
 /**
- * Takes the database for this platform; throws `DatabaseInUse` when another one has it. The lock lives as long as one
+ * Takes the database for this platform; throws `DatabaseInUse` when another one has it, and `Disagreement` when a
+ * process of the same deployment has something else that must be alike. The lock lives as long as one
  * connection of its own, so a killed platform needs no clean-up; the connection must not go through a transaction
  * pooler. When it breaks, the lock is taken again as soon as the database answers.
  */
@@ -86,7 +90,7 @@ export async function lockPlatform(options: PlatformLockOptions): Promise<Platfo
   };
 }
 
-async function take({ url, membership }: PlatformLockOptions): Promise<pg.Client> {
+async function take({ url, membership, agreements = [] }: PlatformLockOptions): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: url,
     application_name: `nodus ${process.pid}@${hostname()}`.slice(0, 63),
@@ -99,6 +103,7 @@ async function take({ url, membership }: PlatformLockOptions): Promise<pg.Client
     const suffix = membership === "member" ? "_shared" : "";
     const { rows } = await client.query(`select pg_try_advisory_lock${suffix}($1) as locked`, [PLATFORM_LOCK]);
     if (!rows[0].locked) throw new DatabaseInUse(await findHolder(client));
+    await holdAgreements(client, agreements);
     return client;
   } catch (error) {
     await client.end().catch(() => {}); // the first error is the one that counts
@@ -112,8 +117,8 @@ async function regain(options: PlatformLockOptions, stop: AbortSignal): Promise<
     try {
       return await take(options);
     } catch (error) {
-      if (error instanceof DatabaseInUse) {
-        if (!isOurselves(error.holder)) {
+      if (error instanceof DatabaseInUse || error instanceof Disagreement) {
+        if (error instanceof Disagreement || !isOurselves(error.holder)) {
           options.onLost(error);
           return null;
         }

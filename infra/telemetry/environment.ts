@@ -1,6 +1,6 @@
 import path from "node:path";
 import { Unacceptable } from "./setting-parsers.ts";
-import { SETTINGS, type Setting } from "./setting-table.ts";
+import { type Role, SETTINGS, type Setting } from "./setting-table.ts";
 
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -42,6 +42,15 @@ export function readSettings(environment: Environment = process.env): Settings {
   if (problems.length === 0) problems.push(...contradictions(parsed as Parsed));
   if (problems.length > 0) throw new SettingsError(problems);
   return derive(parsed as Parsed);
+}
+
+/** The environment of a process whose command line names its role. Throws `SettingsError` where `NODUS_ROLES` says another. */
+export function environmentFor(role: Role, environment: Environment = process.env): Environment {
+  const { variable } = SETTINGS.roles;
+  const given = environment[variable];
+  if (given && given !== role)
+    throw new SettingsError([`${variable} is ${given}, and the command line says ${role}: unset one of them.`]);
+  return { ...environment, [variable]: role };
 }
 
 /** Variables that start like ours and are none: misspelt, most likely. Each with the nearest real name, if one is near. */
@@ -92,8 +101,11 @@ function contradictions(parsed: Parsed): string[] {
   if (missing.length > 0 && missing.length < 4)
     problems.push(`${missing.join(" and ")} must be set too: an S3 store needs ${Object.keys(s3).join(", ")}.`);
   if (parsed.roles.length === 0) problems.push("NODUS_ROLES names no role; leave it unset for all of them.");
-  if (!parsed.roles.includes("all") && parsed.databaseUrl === null)
+  const apart = !parsed.roles.includes("all") && parsed.roles.some((role) => role !== "host-agent");
+  if (apart && parsed.databaseUrl === null)
     problems.push("DATABASE_URL must be set when NODUS_ROLES is not all: separate processes share one PostgreSQL.");
+  if (parsed.databaseUrl !== null && new URL(parsed.databaseUrl).searchParams.has("options"))
+    problems.push("DATABASE_URL must not carry options: parts of the platform set connection options of their own.");
   if (parsed.logCaptureMib > parsed.logCommittedMib)
     problems.push("NODUS_LOG_CAPTURE_MIB must not be above NODUS_LOG_COMMITTED_MIB.");
   return problems;

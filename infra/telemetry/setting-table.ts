@@ -41,6 +41,9 @@ export type Role = (typeof ROLES)[number];
 /** How a workload reaches the network when its own policy does not say. */
 export const WORKLOAD_NETWORKS = ["deny", "allowlist", "open"] as const;
 
+/** What workers do about the machine that they run on: start its host agent, use one that was started, or leave it alone. */
+export const LOCAL_CAPACITIES = ["start", "attach", "off"] as const;
+
 /** Always has a value. */
 function given<T>(variable: string, fallback: string, description: string, parse: Parse<T>): Setting<T> {
   return { variable, fallback, description, secret: false, parse };
@@ -122,16 +125,22 @@ export const SETTINGS = {
   roles: given(
     "NODUS_ROLES",
     "all",
-    `What this process does, as a list: ${ROLES.join(", ")}. This release runs all of them in one process and refuses anything but \`all\`.`,
+    `What this process does, as a list: ${ROLES.join(", ")}. Processes that share the work need \`DATABASE_URL\`.`,
     listOf(oneOf(ROLES)),
   ),
   subgraphUrls: given(
     "NODUS_SUBGRAPH_URLS",
     "",
-    "Where a gateway finds subgraphs that run elsewhere, as `name=URL` pairs. This release refuses it: every subgraph runs in the platform's process.",
+    "Where a gateway finds the subgraphs that do not run in its own process, as `name=URL` pairs.",
     listOf(urlOf(SUBGRAPHS)),
   ),
   intakeUrl: optional("NODUS_INTAKE_URL", "this process", "Base URL at which host agents reach intake.", httpUrl),
+  localCapacity: given(
+    "NODUS_LOCAL_CAPACITY",
+    "start",
+    "What workers do about their own machine: `start` its host agent, `attach` to one that runs as a process of its own, or `off`. The same for every worker.",
+    oneOf(LOCAL_CAPACITIES),
+  ),
   localAccelerators: given(
     "NODUS_LOCAL_ACCELERATORS",
     "",

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { remote } from "../../gateway/executors/http.ts";
 import { createSubgraphServer } from "../../gateway/subgraph-server.ts";
+import { subgraphPath } from "../../infra/graphql/subgraph-wire.ts";
 import { systemClock } from "../../infra/kernel/clock.ts";
 import { actor, memoryLog, schemaOf } from "./graph.ts";
 import { type Served, served, until } from "./served.ts";
@@ -111,14 +112,14 @@ it("stops reading another process's stream while the reader is behind", async ()
 
 it("answers nobody whom no gateway vouches for", async () => {
   const { url } = servers.get("people")!;
-  const response = await fetch(`${url}/graphql`, {
+  const response = await fetch(`${url}${subgraphPath("people")}`, {
     method: "POST",
     headers: { "content-type": "application/json", "x-nodus-actor": "e30.AAAA" },
     body: '{"query":"{ me { id } }"}',
   });
   expect(response.status).toBe(401);
   const client = createClient({
-    url: `${url.replace("http", "ws")}/graphql`,
+    url: `${url.replace("http", "ws")}${subgraphPath("people")}`,
     webSocketImpl: WebSocket,
     retryAttempts: 0,
   });

@@ -8,7 +8,7 @@ import { remote } from "../../gateway/executors/http.ts";
 import { createGateway, type Gateway } from "../../gateway/gateway.ts";
 import { createSubgraphServer } from "../../gateway/subgraph-server.ts";
 import { Json, SafeInt, Usd } from "../../infra/graphql/scalars.ts";
-import { SUBGRAPH_WIRE } from "../../infra/graphql/subgraph-wire.ts";
+import { SUBGRAPH_WIRE, subgraphPath } from "../../infra/graphql/subgraph-wire.ts";
 import { signActor } from "../../infra/kernel/actor.ts";
 import { systemClock } from "../../infra/kernel/clock.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
@@ -52,7 +52,7 @@ afterAll(async () => {
 });
 
 async function ask(name: string, query: string, headers: Record<string, string> = {}) {
-  const response = await fetch(`${urls.get(name)}${SUBGRAPH_WIRE.path}`, {
+  const response = await fetch(`${urls.get(name)}${subgraphPath(name)}`, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify({ query }),

@@ -4,6 +4,7 @@ import { createLogger } from "../../infra/telemetry/logger.ts";
 import { computeSettings } from "../../roles/compute-settings.ts";
 import { foreignNouns } from "../../roles/foreign-nouns.ts";
 import { openParts } from "../../roles/parts.ts";
+import { planProcess } from "../../roles/process-plan.ts";
 import { createFace } from "../../roles/serve.ts";
 import type { ComputeServices } from "../../subgraphs/compute/compute-context.ts";
 import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
@@ -28,7 +29,8 @@ async function serve(): Promise<void> {
   const drain = new Drain(logger);
   const end = () => void drain.close().then(() => process.exit(0));
   process.once("SIGTERM", end).once("SIGINT", end).once("disconnect", end);
-  const parts = await openParts(settings, "bench", "alone", logger, drain);
+  const plan = planProcess(settings);
+  const parts = await openParts(settings, plan, logger, drain);
   const services: ComputeServices = {
     settings: computeSettings(settings, "http://127.0.0.1"),
     market: new OfferMarket(),
@@ -48,7 +50,7 @@ async function serve(): Promise<void> {
       workloadIds: await openWorkloads({ ...services, db: parts.db }, actor, WORKLOADS),
     })),
   );
-  const { app } = await createFace(parts, services, {});
+  const { app } = await createFace(parts, plan, services, {});
   const origin = await app.listen({ host: "127.0.0.1", port: 0 });
   drain.onClose("HTTP server", () => app.close());
   process.send!({ origin, tenants });

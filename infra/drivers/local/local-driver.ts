@@ -152,7 +152,7 @@ export class LocalDriver implements Driver {
     let client = await attachToHostAgent(host);
     let hello = await client.ask({ op: "hello", intakeUrl });
     // An agent of another build is replaced as soon as it has no orders; its guests would die with it.
-    if (hello.version !== host.version && (await client.ask({ op: "list" })).orders.length === 0) {
+    if (!host.attachOnly && hello.version !== host.version && (await client.ask({ op: "list" })).orders.length === 0) {
       await endHostAgent(client, hello.pid);
       client = await attachToHostAgent(host);
       hello = await client.ask({ op: "hello", intakeUrl });

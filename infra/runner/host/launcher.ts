@@ -14,6 +14,8 @@ export interface LauncherSettings {
   version: string;
   /** The agent ends by itself after this long without work and without a platform; 0 for never. */
   idleExitMs: number;
+  /** Never start or replace an agent: it is a process that somebody else looks after. */
+  attachOnly?: boolean;
 }
 
 const LONG_LOG_BYTES = 10 * 1024 * 1024;
@@ -30,6 +32,8 @@ const PATIENCE_MS = 20_000;
 export async function attachToHostAgent(settings: LauncherSettings): Promise<HostClient> {
   const there = await HostClient.dial(settings.folder).catch(() => null);
   if (there) return there;
+  if (settings.attachOnly)
+    throw new Error(`no host agent answers in ${settings.folder}: start one with "nodus host-agent"`);
   startHostAgent(settings);
   for (let waitedMs = 0; waitedMs < PATIENCE_MS; waitedMs += POLL_MS) {
     const client = await HostClient.dial(settings.folder).catch(() => null);

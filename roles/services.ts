@@ -1,0 +1,22 @@
+import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
+import { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
+import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
+import { pools } from "../subgraphs/pools/pool/pool.port.ts";
+import { computeSettings } from "./compute-settings.ts";
+import { foreignNouns } from "./foreign-nouns.ts";
+import type { Parts } from "./parts.ts";
+
+/** What the commands and resolvers of compute are given. `origin` is where this process is reached, as far as is known. */
+export function computeServices(parts: Parts, origin: string): ComputeServices {
+  return {
+    settings: computeSettings(parts.settings, origin),
+    market: new OfferMarket(),
+    assets: assetPins,
+    secrets: parts.secretPins,
+    pools,
+    exists: foreignNouns,
+    wakeups: parts.wakeups,
+    objects: parts.objects.results,
+    logger: parts.logger,
+  };
+}
