@@ -1,14 +1,26 @@
+import { openPost } from "../infra/net/post-https.ts";
+import { PrivateExceptions } from "../infra/net/public-address.ts";
 import type { JobImplementation } from "../infra/queue/implement-job.ts";
+import { deliverWebhookJob } from "../workers/data/deliver-webhook.ts";
+import { dueDeliveries } from "../workers/data/due-deliveries.ts";
+import { pastDeliveries } from "../workers/data/past-deliveries.ts";
 import { housekeeping } from "../workers/reconcile/housekeeping.ts";
 import type { Reconciler } from "../workers/reconcile/schedule.ts";
 import type { Parts } from "./parts.ts";
 
 /** The jobs of the data domain, a line each. */
-export function dataJobs(_parts: Parts): JobImplementation[] {
-  return [];
+export function dataJobs(parts: Parts): JobImplementation[] {
+  const exceptions = new PrivateExceptions(parts.settings.allowPrivateHosts);
+  return [
+    deliverWebhookJob({ box: parts.secretBox, poster: openPost({ exceptions }), random: Math.random }),
+  ] as unknown as JobImplementation[];
 }
 
 /** The reconcilers of the data domain, a line each. */
 export function dataReconcilers({ db, clock, objects }: Parts): Reconciler[] {
-  return [housekeeping({ db, clock, assets: objects.assets, results: objects.results })];
+  return [
+    housekeeping({ db, clock, assets: objects.assets, results: objects.results }),
+    dueDeliveries({ db, clock }),
+    pastDeliveries({ db, clock }),
+  ];
 }

@@ -22,6 +22,12 @@ export const LIMITS = {
   /** Committed log per generation; a marker follows the last byte when it is reached. */
   logCommittedBytes: 64 * 1024 * 1024,
   liveLogRetentionHours: 24,
+  /** Outputs, logs and manifests of a workload that ended; a setting may say otherwise. */
+  resultRetentionDays: 90,
+  /** Where a workload ran is known for this long after its end. */
+  placementHistoryMs: 365 * 24 * 3_600_000,
+  /** Stored bytes that nothing refers to are left alone for this long: something may be about to. */
+  unusedObjectMs: 24 * 3_600_000,
   rejectedOfferExamples: 50,
   heartbeatIntervalMs: 5_000,
   leaseMs: 90_000,
@@ -74,6 +80,18 @@ export const LIMITS = {
   /** An upload that did not report for this long is dead. */
   assetUploadSilenceMs: 120_000,
   assetListMax: 500,
+  /** From the admission of an import to its end, waiting included. */
+  assetImportMs: 600_000,
+  /** An import whose process did not report for this long is taken up by another, or failed. */
+  assetImportLeaseMs: 60_000,
+  /** Longest silence of a source. */
+  assetSourceIdleMs: 30_000,
+  assetUrlLength: 4_096,
+  assetRefBytes: 255,
+  /** Patterns that choose files. */
+  assetImportPatterns: 100,
+  /** Files that a source may list, chosen or not. */
+  assetSourceFiles: 100_000,
   /** A deleted asset can be read for this long. */
   deletedAssetMs: 30 * 24 * 3_600_000,
   poolNameBytes: 200,
@@ -82,17 +100,35 @@ export const LIMITS = {
   workspacesPerTeam: 100,
   rlEventPageDefault: 100,
   rlEventPageMax: 200,
+  /** Connections of a team that are not deleted. */
+  connectionsPerTeam: 500,
+  /** Region, branch, entity and project of a connection, in characters. */
+  connectionLabelLength: 128,
+  /** How long a connection's service may take to show that a credential works. */
+  connectionVerifyMs: 5_000,
   webhookUrlLength: 2_048,
   /** A secret that a customer chooses, in printable ASCII. */
   webhookSecretLengthMin: 16,
   webhookSecretLengthMax: 256,
-  webhookSecretBytes: 1_024,
   /** A delivery's body. */
   webhookBodyBytes: 256 * 1024,
   /** How long a receiver may take to answer. */
   webhookAnswerMs: 10_000,
   /** From the event, or from asking again, to the last attempt. */
   webhookRetriesMs: 24 * 3_600_000,
+  /** A webhook whose deliveries all failed for at least this long is disabled when the first of them is given up. */
+  webhookFailingMs: 12 * 3_600_000,
+  /** Deliveries of a team that may be under way. */
+  webhookDeliveriesAtOnce: 8,
+  /** The same while the newest attempt of the team failed. */
+  webhookDeliveriesAtOnceFailing: 1,
+  /** Attempts of a delivery that can be looked at. */
+  webhookAttemptsKept: 50,
+  /** Deliveries that are over can be looked at for this long. */
+  webhookDeliveryKeptMs: 30 * 24 * 3_600_000,
+  /** An answer with credentials for a bucket. */
+  bucketCredentialsAnswerBytes: 64 * 1024,
+  bucketCredentialsTries: 3,
   /** An offer whose last boot failed stays behind its equals for this long after its quarantine. */
   failedBootMemoryMs: 30 * 60_000,
   /** Quarantine doubles with each failed boot in a row, up to this. */

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
+import { PrivateExceptions } from "../../../infra/net/public-address.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
 import { WebhookDelivery } from "../delivery/delivery.entity.ts";
 import { dataEntities } from "../entities.ts";
@@ -54,7 +55,7 @@ test("events of a team are numbered without gaps by writers at the same time, ea
 
 test("a team with a webhook gets a delivery for the types that are sent, with its ids beside the payload", async () => {
   await putWebhook(
-    { db: database.db, box, allowsPrivateHost: () => false },
+    { db: database.db, box, exceptions: new PrivateExceptions([]) },
     actor,
     { url: "https://example.com/" },
     now,
@@ -80,7 +81,7 @@ test("a team with a webhook gets a delivery for the types that are sent, with it
 
 test("a webhook that is off gets nothing", async () => {
   await putWebhook(
-    { db: database.db, box, allowsPrivateHost: () => false },
+    { db: database.db, box, exceptions: new PrivateExceptions([]) },
     actor,
     { url: "https://example.com/" },
     now,

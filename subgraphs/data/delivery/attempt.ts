@@ -35,9 +35,10 @@ export interface Attempt {
   number: number;
   /** When it began, ISO 8601. */
   at: string;
-  durationMs: number;
+  /** Null, with status and error, while it is under way, and for good when its sender died. */
+  durationMs: number | null;
   /** HTTP status; null without an answer. */
   status: number | null;
-  /** Null for a success. */
+  /** Null for a success, which has a status. */
   error: AttemptError | null;
 }

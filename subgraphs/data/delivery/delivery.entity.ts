@@ -16,6 +16,11 @@ export const DELIVERY_STATES = closed("WebhookDeliveryState", "How far the sendi
   expression:
     "create index webhook_delivery_pending on data.webhook_delivery (tenant_id, due_at) where state = 'pending'",
 })
+@Index({
+  name: "webhook_delivery_busy",
+  expression:
+    "create index webhook_delivery_busy on data.webhook_delivery (tenant_id) where state = 'pending' and (queued_until is not null or claimed_until is not null)",
+})
 @Index({ name: "webhook_delivery_list", properties: ["tenantId", "createdAt", "id"] })
 @Index({
   name: "webhook_delivery_old",

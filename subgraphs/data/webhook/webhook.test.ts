@@ -1,7 +1,9 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
+import { PrivateExceptions } from "../../../infra/net/public-address.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
+import { WebhookDelivery } from "../delivery/delivery.entity.ts";
 import { SecretBox } from "../secret/secret-box.ts";
 import { deleteWebhook, getWebhook, putWebhook, webhookTarget } from "./webhook.commands.ts";
 import { Webhook } from "./webhook.entity.ts";
@@ -21,17 +23,12 @@ const actor: Actor = {
 };
 
 beforeAll(async () => {
-  database = await testDatabase([Webhook]);
+  database = await testDatabase([Webhook, WebhookDelivery]);
 });
 afterAll(() => database?.close());
 
 const put = (url: string, secret?: string, allowed: string[] = []) =>
-  putWebhook(
-    { db: database.db, box, allowsPrivateHost: (host) => allowed.includes(host) },
-    actor,
-    { url, secret },
-    now,
-  );
+  putWebhook({ db: database.db, box, exceptions: new PrivateExceptions(allowed) }, actor, { url, secret }, now);
 const target = () => webhookTarget(database.db, box, actor.tenantId);
 
 test("signatures are what OpenSSL makes of timestamp, dot and body", () => {
@@ -55,15 +52,20 @@ test("a team has one webhook, whose secret is told when it is written and never 
   const first = await put("https://example.com/hook#part");
   expect(first).toMatchObject({ url: "https://example.com/hook", enabled: true });
   expect(first.secret).toMatch(/^[0-9a-f]{64}$/);
-  expect(await getWebhook(database.db, actor.tenantId)).toEqual({ url: "https://example.com/hook", enabled: true });
-  expect(await target()).toEqual({ url: "https://example.com/hook", secret: first.secret });
+  expect(await getWebhook(database.db, actor.tenantId)).toMatchObject({
+    url: "https://example.com/hook",
+    disabledAt: null,
+  });
+  expect(await target()).toEqual({ url: "https://example.com/hook", secret: first.secret, version: 1 });
   await database.db.sql("update data.webhook set disabled_at = $1", [now]);
   expect(await target()).toBeNull();
-  await put("https://example.com/other", "my own");
-  expect(await target()).toEqual({ url: "https://example.com/other", secret: "my own" });
+  await put("https://example.com/other", "my own sixteen chars");
+  expect(await target()).toEqual({ url: "https://example.com/other", secret: "my own sixteen chars", version: 2 });
   expect(await webhookTarget(database.db, box, "team_2")).toBeNull();
-  await deleteWebhook(database.db, actor);
-  await expect(deleteWebhook(database.db, actor)).rejects.toMatchObject({ kind: { code: "webhook_not_configured" } });
+  await deleteWebhook(database.db, actor, now);
+  await expect(deleteWebhook(database.db, actor, now)).rejects.toMatchObject({
+    kind: { code: "webhook_not_configured" },
+  });
 });
 
 test.for([
@@ -92,8 +94,11 @@ test.for([
 
 test("an operator may allow a private receiver, and the secret's length is limited", async () => {
   expect((await put("https://10.1.2.3/", undefined, ["10.1.2.3"])).url).toBe("https://10.1.2.3/");
-  await expect(put("https://example.com/", "")).rejects.toMatchObject({ kind: { code: "invalid_webhook_secret" } });
-  await expect(put("https://example.com/", "x".repeat(1025))).rejects.toMatchObject({
-    kind: { code: "invalid_webhook_secret" },
-  });
+  for (const secret of ["", "x".repeat(15), "x".repeat(257), "sixteen chars + ä", "sixteen chars +\n"])
+    await expect(put("https://example.com/", secret)).rejects.toMatchObject({
+      kind: { code: "invalid_webhook_secret" },
+      detail: { field: "/secret" },
+    });
+  for (const secret of ["x".repeat(16), "~ ".repeat(128)])
+    expect((await put("https://example.com/", secret)).secret).toBe(secret);
 });

@@ -1,0 +1,19 @@
+import { defineJob } from "../../infra/queue/define-job.ts";
+
+/** Sends one event to a team's webhook, once. Later tries are business time in its row, not runs of this job. */
+export const deliverWebhook = defineJob<{ deliveryId: string }>({
+  name: "data.deliverWebhook",
+  queue: "webhooks",
+  concurrency: 64,
+  timeoutMs: 30_000,
+  attempts: 3,
+});
+
+/** Fetches the source of an import that needs no credential of its caller. */
+export const importAsset = defineJob<{ assetId: string }>({
+  name: "data.importAsset",
+  queue: "imports",
+  concurrency: 8,
+  timeoutMs: 660_000,
+  attempts: 5,
+});
