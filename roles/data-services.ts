@@ -1,8 +1,15 @@
+import { PrivateExceptions } from "../infra/net/public-address.ts";
 import { ASSET_LIMITS } from "../subgraphs/data/asset/asset-limits.ts";
 import type { DataContext } from "../subgraphs/data/data-context.ts";
 import type { Parts } from "./parts.ts";
 
 /** What the resolvers of data are given beyond the common context. */
 export function dataServices(parts: Parts): DataContext["data"] {
-  return { secretBox: parts.secretBox, assetLimits: ASSET_LIMITS };
+  return {
+    secretBox: parts.secretBox,
+    assetLimits: ASSET_LIMITS,
+    exceptions: new PrivateExceptions(parts.settings.allowPrivateHosts),
+    wakeups: parts.wakeups,
+    wandb: { origin: "https://api.wandb.ai" },
+  };
 }

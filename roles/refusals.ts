@@ -6,6 +6,7 @@ import { API_KEY } from "../subgraphs/compute/api-key/api-key.refusals.ts";
 import { MEMBER } from "../subgraphs/compute/member/member.refusals.ts";
 import { WORKLOAD } from "../subgraphs/compute/workload/workload.refusals.ts";
 import { ASSET, ASSET_REFERENCE } from "../subgraphs/data/asset/asset.refusals.ts";
+import { CONNECTION, CONNECTION_REFERENCE } from "../subgraphs/data/connection/connection.refusals.ts";
 import { SECRET, SECRET_REFERENCE } from "../subgraphs/data/secret/secret.refusals.ts";
 import { WEBHOOK } from "../subgraphs/data/webhook/webhook.refusals.ts";
 import { POOL } from "../subgraphs/pools/pool/pool.refusals.ts";
@@ -25,6 +26,8 @@ export function allRefusals(): RefusalKind[] {
     ASSET_REFERENCE,
     SECRET,
     SECRET_REFERENCE,
+    CONNECTION,
+    CONNECTION_REFERENCE,
     WEBHOOK,
     POOL,
     WORKSPACE,

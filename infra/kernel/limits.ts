@@ -92,6 +92,22 @@ export const LIMITS = {
   assetImportPatterns: 100,
   /** Files that a source may list, chosen or not. */
   assetSourceFiles: 100_000,
+  /** From the admission of a query's export to its end, waiting included. */
+  exportMs: 600_000,
+  exportSqlLength: 60_000,
+  exportRows: 50_000_000,
+  /** What the database sends for an export, as CSV. */
+  exportBytes: 5 * 1024 * 1024 * 1024,
+  /** A finished export answers the same request for this long. */
+  exportReuseMs: 24 * 3_600_000,
+  /** An export whose process did not report for this long has failed. */
+  exportLeaseMs: 60_000,
+  /** An export that waits longer than this is put into the queue again. */
+  exportQueuedMs: 60_000,
+  /** How long an export's database may take to let it in. */
+  exportLoginMs: 15_000,
+  /** For one process that reads and writes tables in files. */
+  columnarMemoryBytes: 512 * 1024 * 1024,
   /** A deleted asset can be read for this long. */
   deletedAssetMs: 30 * 24 * 3_600_000,
   poolNameBytes: 200,

@@ -24,6 +24,12 @@ export class AssetStub extends Node {}
 })
 export class SecretStub extends Node {}
 @Directive('@key(fields: "id")')
+@ObjectType("Connection", {
+  implements: Node,
+  description: "A way to a service of the team's, with one version of a secret as its credential.",
+})
+export class ConnectionStub extends Node {}
+@Directive('@key(fields: "id")')
 @ObjectType("Pool", {
   implements: Node,
   description:
@@ -42,6 +48,7 @@ type Read = (context: ComputeContext, id: string) => Promise<object | null>;
 const STUBS: Record<ForeignNoun, new () => Node> = {
   asset: AssetStub,
   secret: SecretStub,
+  connection: ConnectionStub,
   pool: PoolStub,
   workspace: WorkspaceStub,
 };

@@ -6,8 +6,8 @@ import { inProcess } from "../../gateway/executors/in-process.ts";
 import { createGateway, type Gateway } from "../../gateway/gateway.ts";
 import { Json, SafeInt, Usd } from "../../infra/graphql/scalars.ts";
 import type { Actor } from "../../infra/kernel/actor.ts";
+import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
-import { openObjectStore } from "../../infra/objects/open.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { projectFile } from "../../infra/telemetry/project-root.ts";
 import { type Method, readContract } from "../../rest-compat/contract.ts";
@@ -64,7 +64,7 @@ export async function restFace(): Promise<RestFace> {
   const dataDir = mkdtempSync(path.join(tmpdir(), "nodus-rest-"));
   const gateway = await gatewayOf(compute);
   const objects = {
-    assets: await openObjectStore({ dataDir: path.join(dataDir, "assets") }),
+    assets: await openDiskStore(path.join(dataDir, "assets")),
     results: compute.objects,
   };
   // Of all parts of a platform, raw streams use these.
@@ -97,8 +97,8 @@ export async function restFace(): Promise<RestFace> {
 
 function gatewayOf(compute: ComputeGraph): Promise<Gateway> {
   const subgraphs = SUBGRAPH_NAMES.map(buildSubgraph);
-  const { db, clock, secretBox, deps } = compute;
-  const context = contextFor({ db, clock, secretBox } as unknown as Parts, deps);
+  const { db, clock, secretBox, deps, settings } = compute;
+  const context = contextFor({ db, clock, secretBox, settings, wakeups: deps.wakeups } as unknown as Parts, deps);
   return createGateway({
     supergraphSdl: composeSupergraph(subgraphs),
     executors: subgraphs.map(({ name, schema }) => inProcess(name, schema, context)),

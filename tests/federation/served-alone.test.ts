@@ -28,8 +28,8 @@ let gateway: Gateway;
 beforeAll(async () => {
   compute = await computeGraph();
   await insertAccount(compute.db, compute.clock.now());
-  const { db, clock, secretBox, deps } = compute;
-  const context = contextFor({ db, clock, secretBox } as unknown as Parts, deps);
+  const { db, clock, secretBox, settings, deps } = compute;
+  const context = contextFor({ db, clock, secretBox, settings, wakeups: deps.wakeups } as unknown as Parts, deps);
   for (const name of SUBGRAPH_NAMES) {
     const { schema } = buildSubgraph(name);
     const app = await createSubgraphServer({ name, schema, contextFor: context, signingKey, clock: systemClock, log });

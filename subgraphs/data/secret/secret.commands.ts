@@ -3,6 +3,7 @@ import type { Actor } from "../../../infra/kernel/actor.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
+import { announceInactiveConnections } from "../connection/inactive-connections.ts";
 import { sealContext } from "./seal-context.ts";
 import { Secret } from "./secret.entity.ts";
 import { SECRET } from "./secret.refusals.ts";
@@ -24,16 +25,13 @@ export async function putSecret(
   return deps.db.command(async (tx) => {
     const secret = await nextVersion(tx, actor.tenantId, input.name, now);
     const sealed = deps.box.seal(value, sealContext(actor.tenantId, secret.id, secret.version));
-    await tx.sql(
-      `update data.secret_version set retired_at = $3
-        where tenant_id = $1 and secret_id = $2 and retired_at is null`,
-      [actor.tenantId, secret.id, now],
-    );
+    const versions = await retireVersions(tx, actor.tenantId, secret.id, now);
     await tx.sql(
       `insert into data.secret_version (secret_id, version, tenant_id, master_key_id, wrapped_key, ciphertext, created_at)
        values ($1, $2, $3, $4, $5, $6, $7)`,
       [secret.id, secret.version, actor.tenantId, sealed.masterKeyId, sealed.wrappedKey, sealed.ciphertext, now],
     );
+    await announceInactiveConnections(tx, { ...retiredBy(actor, now), secretId: secret.id, versions });
     return secret;
   });
 }
@@ -73,13 +71,24 @@ export function retireSecret(db: Database, actor: Actor, name: string, now: Date
       secret.id,
       now,
     ]);
-    await tx.sql(
-      `update data.secret_version set retired_at = $3
-        where tenant_id = $1 and secret_id = $2 and retired_at is null`,
-      [actor.tenantId, secret.id, now],
-    );
+    const versions = await retireVersions(tx, actor.tenantId, secret.id, now);
+    await announceInactiveConnections(tx, { ...retiredBy(actor, now), secretId: secret.id, versions });
     return Object.assign(secret, { retiredAt: now });
   });
+}
+
+/** Takes what is in use of a secret out of use, and answers which versions that were. */
+async function retireVersions(tx: Tx, tenantId: string, secretId: string, now: Date): Promise<number[]> {
+  const retired = await tx.sql<{ version: number }>(
+    `update data.secret_version set retired_at = $3
+      where tenant_id = $1 and secret_id = $2 and retired_at is null returning version`,
+    [tenantId, secretId, now],
+  );
+  return retired.map(({ version }) => version);
+}
+
+function retiredBy({ tenantId, memberId, keyId }: Actor, now: Date) {
+  return { tenantId, by: memberId ?? keyId, now };
 }
 
 /** The names in use, in order, after one. */
