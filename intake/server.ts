@@ -3,10 +3,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import type { Database } from "../infra/db/database.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
-import { type ObjectStore, ObjectTooLarge } from "../infra/objects/object-store.ts";
+import { type ObjectStore, ObjectTooLarge, StorageFull, StoreUnavailable } from "../infra/objects/object-store.ts";
 import { MAX_FRAME_BYTES } from "../infra/runner/protocol.ts";
 import { stagedObjects } from "../subgraphs/compute/lifecycle/order-spec.ts";
 import type { Session } from "../subgraphs/compute/lifecycle/session.commands.ts";
+import { ResultBeingRemoved, storeResult } from "../subgraphs/compute/output/result-object.commands.ts";
 import { Placement } from "../subgraphs/compute/placement/placement.entity.ts";
 import { Stage } from "../subgraphs/compute/stage/stage.entity.ts";
 import { parseHostFrame } from "./frames.ts";
@@ -24,6 +25,7 @@ export interface IntakeServerDeps {
   assets: ObjectStore;
   /** Where outputs are put. */
   outputs: ObjectStore;
+  now(): Date;
 }
 
 /** The runner protocol on Fastify. `@fastify/websocket` must be registered already. */
@@ -81,12 +83,15 @@ async function takeObject(request: FastifyRequest, reply: FastifyReply, deps: In
   if (!session) return reply.code(401).send({ error: "unauthorized", message: "The session is not the order's." });
   try {
     const bytes = (request.body ?? Readable.from([])) as AsyncIterable<Uint8Array>; // an empty file has no body
-    return await deps.outputs.put(bytes, { maxBytes: LIMITS.outputBytes });
+    const results = { db: deps.db, objects: deps.outputs, now: deps.now };
+    return await storeResult(results, bytes, { maxBytes: LIMITS.outputBytes });
   } catch (error) {
     if (error instanceof ObjectTooLarge)
       return reply
         .code(413)
         .send({ error: "body_too_large", message: `An output has at most ${error.maxBytes} bytes.` });
+    if (error instanceof StorageFull || error instanceof StoreUnavailable || error instanceof ResultBeingRemoved)
+      return reply.code(503).send({ error: "unavailable", message: "The object store takes nothing just now." });
     throw error;
   }
 }

@@ -55,7 +55,8 @@ async function serveIntake(app: FastifyInstance, parts: Parts, compute: ComputeS
     logger,
     wakeups,
   });
-  await registerIntake(app, { db, intake, assets: parts.objects.assets, outputs: parts.objects.results });
+  const { assets, results: outputs } = parts.objects;
+  await registerIntake(app, { db, intake, assets, outputs, now: () => clock.now() });
 }
 
 /** `/healthz`, `/readyz` and `/metrics`: every process has them. */

@@ -6,6 +6,7 @@ import { LogChunk } from "./log/log-chunk.entity.ts";
 import { Member } from "./member/member.entity.ts";
 import { Capacity, Offer, Supplier } from "./offer/offer.entity.ts";
 import { Output } from "./output/output.entity.ts";
+import { ResultObject } from "./output/result-object.entity.ts";
 import { UnitObservation } from "./output/unit-observation.entity.ts";
 import { Attempt, Placement } from "./placement/placement.entity.ts";
 import { Stage } from "./stage/stage.entity.ts";
@@ -27,6 +28,7 @@ export const computeEntities = [
   Offer,
   Output,
   Placement,
+  ResultObject,
   Stage,
   Supplier,
   Team,

@@ -97,8 +97,8 @@ export async function restFace(): Promise<RestFace> {
 
 function gatewayOf(compute: ComputeGraph): Promise<Gateway> {
   const subgraphs = SUBGRAPH_NAMES.map(buildSubgraph);
-  const { db, clock, secretBox, deps, settings } = compute;
-  const context = contextFor({ db, clock, secretBox, settings, wakeups: deps.wakeups } as unknown as Parts, deps);
+  const { db, clock, secretBox, deps } = compute;
+  const context = contextFor({ db, clock, secretBox } as unknown as Parts, deps);
   return createGateway({
     supergraphSdl: composeSupergraph(subgraphs),
     executors: subgraphs.map(({ name, schema }) => inProcess(name, schema, context)),

@@ -61,6 +61,7 @@ export async function assetFixture() {
       open: (sha256, range) => objects.open(sha256, range),
       has: (sha256) => objects.has(sha256),
       remove: (sha256) => objects.remove(sha256),
+      list: (page) => objects.list(page),
       sweepTemp: (olderThanMs) => objects.sweepTemp(olderThanMs),
       ping: () => objects.ping(),
       ...differs,

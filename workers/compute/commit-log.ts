@@ -3,6 +3,7 @@ import type { ObjectStore, StoredObject } from "../../infra/objects/object-store
 import { DONE, implementJob, type JobImplementation } from "../../infra/queue/implement-job.ts";
 import { commitLog } from "../../subgraphs/compute/jobs.ts";
 import { LogChunk } from "../../subgraphs/compute/log/log-chunk.entity.ts";
+import { holdResult, ResultBeingRemoved, storeResult } from "../../subgraphs/compute/output/result-object.commands.ts";
 import { Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { topics } from "../../subgraphs/compute/topics.ts";
 
@@ -14,15 +15,19 @@ const CHUNKS_A_READ = 32;
  * hash: a second run stores the same bytes under the same name. What is committed is what we have, under a digest of
  * ours; where bytes are missing, the log ends before them and its end counts as lost.
  */
-export function commitLogJob(logs: ObjectStore): JobImplementation<{ placementId: string }> {
+export function commitLogJob(logs: Pick<ObjectStore, "put" | "has">): JobImplementation<{ placementId: string }> {
   return implementJob(commitLog, async ({ placementId }, { db, clock, logger }) => {
-    const placement = await db.row(Placement, "where t.id = $1 and t.log_complete and t.log_committed_at is null", [
-      placementId,
-    ]);
+    const placement = await db.row(
+      Placement,
+      "where t.id = $1 and t.log_complete and t.log_committed_at is null and t.log_removed_at is null",
+      [placementId],
+    );
     if (!placement || placement.logBytes === 0) return DONE;
-    const stored = await logs.put(chunksOf(db, placement), { maxBytes: placement.logBytes });
+    const deps = { db, objects: logs, now: () => clock.now() };
+    const stored = await storeResult(deps, chunksOf(db, placement), { maxBytes: placement.logBytes });
     const now = clock.now();
     const committed = await db.command(async (tx) => {
+      if (!(await holdResult(tx, stored, now))) throw new ResultBeingRemoved(); // the next run stores them again
       const rows = await tx.sql(
         `update compute.placement set log_sha256 = $2, log_committed_at = $3, log_bytes = $4,
            log_tail_lost = log_tail_lost or log_bytes > $4 where id = $1 and log_committed_at is null returning id`,

@@ -7,6 +7,10 @@ import { attr, column, document, object } from "../../../infra/db/attr.ts";
   name: "manifest_order",
   expression: `create unique index manifest_order on compute.manifest (workload_id, stage_id, generation, sequence)`,
 })
+@Index({
+  name: "manifest_objects",
+  expression: `create index manifest_objects on compute.manifest using gin (manifest jsonb_path_ops)`,
+})
 export class Manifest {
   @attr.id("The manifest's id, `manifest_…`.") id!: string;
   @column.text() tenantId!: string;

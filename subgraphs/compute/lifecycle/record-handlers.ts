@@ -2,6 +2,7 @@ import type { Tx } from "../../../infra/db/database.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import type { RunnerRecord } from "../../../infra/runner/protocol.ts";
 import { recordBootSuccess } from "../offer/offer-health.commands.ts";
+import { holdResult } from "../output/result-object.commands.ts";
 import { attemptMachine, placementMachine } from "../placement/placement.machine.ts";
 import type { ComputeSettings } from "../settings.ts";
 import { stageMachine } from "../stage/stage.machine.ts";
@@ -114,10 +115,10 @@ export async function applyEgressDenied(
 }
 
 /** The bytes are in the object store already; the row makes them a result. */
-export async function applyOutput(
-  { tx, placement, workload, now }: RecordContext,
-  record: OfType<"output">,
-): Promise<void> {
+export async function applyOutput(context: RecordContext, record: OfType<"output">): Promise<void> {
+  const { tx, placement, workload, now } = context;
+  if (!(await holdResult(tx, record, now)))
+    return applyOutputFailed(context, { ...record, type: "output_failed", reason: "its bytes are kept no longer" });
   await tx.sql(
     `insert into compute.output (id, tenant_id, workload_id, stage_id, generation, name, sha256, bytes, media, is_tar, created_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) on conflict (workload_id, stage_id, generation, name) do nothing`,

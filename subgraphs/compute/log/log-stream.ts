@@ -116,7 +116,7 @@ class LogReader {
     const [first] = rows;
     return {
       over: !first || isTerminal(first.workloadStatus),
-      generations: rows.filter((row) => row.id !== null).map((row) => instance(Placement, row)),
+      generations: rows.filter((row) => row.id !== null).map((row) => withoutRemovedLog(instance(Placement, row))),
     };
   }
 
@@ -151,6 +151,11 @@ class LogReader {
   #page(turn: number, rows: WorkloadLogItem[], done: boolean, more: boolean): Page<WorkloadLogItem, number> {
     return { rows, after: turn + 1, done, more };
   }
+}
+
+/** A log whose time is over reads like one that nobody wrote to. */
+function withoutRemovedLog(placement: Placement): Placement {
+  return placement.logRemovedAt ? Object.assign(placement, { logBytes: 0, logSha256: null }) : placement;
 }
 
 function standing(placement: Placement, afterSeq: number): Standing {

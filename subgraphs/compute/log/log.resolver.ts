@@ -79,6 +79,7 @@ export class WorkloadLogResolver {
     const stages = await stagesOf(context, workload.id);
     const position = new Map(stages.map((stage) => [stage.id, stage.position]));
     const matching = (await placementsOf(context, workload.id))
+      .filter((p) => p.logRemovedAt === null)
       .filter((p) => (!stageId || p.stageId === stageId) && (!generation || p.generation === generation))
       .sort((a, b) => position.get(a.stageRunId)! - position.get(b.stageRunId)! || a.generation - b.generation);
     const committed = matching.findLast((p) => p.logCommittedAt !== null);

@@ -7,6 +7,7 @@ import { attr, column, object } from "../../../infra/db/attr.ts";
   name: "output_identity",
   expression: `create unique index output_identity on compute.output (workload_id, stage_id, generation, name)`,
 })
+@Index({ name: "output_sha256", properties: ["sha256"] })
 export class Output {
   @column.id() id!: string;
   @column.text() tenantId!: string;
@@ -18,7 +19,7 @@ export class Output {
   @attr.count("Size.") bytes!: number;
   @attr.text("Media type.") media!: string;
   @attr.flag("A tar archive of a folder.") isTar!: boolean;
-  /** Set once the bytes were removed by retention. */
-  @column.at({ nullable: true }) removedAt!: Date | null;
+  @attr.at("When its time was over and its bytes went; null while they can be downloaded.", { nullable: true })
+  removedAt!: Date | null;
   @attr.at("When it was saved.") createdAt!: Date;
 }

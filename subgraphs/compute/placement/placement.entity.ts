@@ -32,6 +32,10 @@ export interface RejectedOffers {
   name: "placement_lease",
   expression: `create index placement_lease on compute.placement (lease_expires_at) where state in ('provisioning', 'running')`,
 })
+@Index({
+  name: "placement_log_sha256",
+  expression: `create index placement_log_sha256 on compute.placement (log_sha256) where log_sha256 is not null`,
+})
 export class Placement {
   @attr.id("The placement's id.") id!: string;
   @column.text() tenantId!: string;
@@ -111,6 +115,8 @@ export class Placement {
   @attr.flag("No more log will come.") logComplete!: boolean;
   /** Set once the log lies in the object store under `logSha256`. */
   @column.at({ nullable: true }) logCommittedAt!: Date | null;
+  /** When its log's time was over; from then on there is no log. */
+  @column.at({ nullable: true }) logRemovedAt!: Date | null;
   /** Reports of work units that its runner had to drop. */
   @column.int({ defaultRaw: "0" }) droppedUnits!: number;
   @column.at() createdAt!: Date;

@@ -23,6 +23,14 @@ export const WORKLOAD_STATUS = closed("WorkloadStatus", "Where a workload is in 
   name: "workload_due",
   expression: `create index workload_due on compute.workload (complete_by) where complete_by is not null and status not in ('completed', 'failed', 'cancelled')`,
 })
+@Index({
+  name: "workload_results_kept",
+  expression: `create index workload_results_kept on compute.workload (terminal_at) where terminal_at is not null and results_removed_at is null`,
+})
+@Index({
+  name: "workload_placements_kept",
+  expression: `create index workload_placements_kept on compute.workload (terminal_at) where results_removed_at is not null and placements_forgotten_at is null`,
+})
 export class Workload {
   @attr.id("The workload's id, `wl_…`.") id!: string;
   @attr.ref("The team that it belongs to.") tenantId!: string;
@@ -66,4 +74,8 @@ export class Workload {
   @attr.at("When it turned terminal.", { nullable: true }) terminalAt!: Date | null;
   @attr.at("When all of its resources were confirmed gone.", { nullable: true }) resourcesReleasedAt!: Date | null;
   @attr.at("When its last charge was posted.", { nullable: true }) settledAt!: Date | null;
+  @attr.at("When the time of its outputs, logs and manifests was over; null while they are kept.", { nullable: true })
+  resultsRemovedAt!: Date | null;
+  /** When it was forgotten where it ran. */
+  @column.at({ nullable: true }) placementsForgottenAt!: Date | null;
 }

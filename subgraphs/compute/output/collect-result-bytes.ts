@@ -1,0 +1,81 @@
+import type { Database } from "../../../infra/db/database.ts";
+import type { Clock } from "../../../infra/kernel/clock.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+import type { ObjectStore } from "../../../infra/objects/object-store.ts";
+
+export interface CollectDeps {
+  db: Database;
+  /** The store of results alone. */
+  objects: Pick<ObjectStore, "remove">;
+  clock: Clock;
+}
+
+/**
+ * What refers to bytes in the store of results; each is a condition on the object `o`. Whoever adds a table whose rows
+ * name such bytes adds its condition here, and an index that answers it.
+ */
+export const RESULT_REFERENCES = [
+  "exists (select 1 from compute.output t where t.sha256 = o.sha256 and t.removed_at is null)",
+  "exists (select 1 from compute.placement t where t.log_sha256 = o.sha256 and t.log_removed_at is null)",
+  `exists (select 1 from compute.manifest t
+     where t.manifest @> jsonb_build_object('files', jsonb_build_array(jsonb_build_object('sha256', o.sha256))))`,
+  `exists (select 1 from compute.manifest t
+     where t.manifest @> jsonb_build_object('outputs', jsonb_build_array(jsonb_build_object('sha256', o.sha256))))`,
+] as const;
+
+const UNUSED = RESULT_REFERENCES.map((reference) => `not ${reference}`).join(" and ");
+
+/** A removal that did not finish is taken up by another process after this; its own process gives up well before. */
+const REMOVAL_LEASE_MS = 600_000;
+const REMOVAL_GIVES_UP_MS = REMOVAL_LEASE_MS / 2;
+
+export interface Collected {
+  /** Objects that went. */
+  removed: number;
+  /** Where the next call goes on; null once all objects were looked at. */
+  after: string | null;
+}
+
+/**
+ * Looks at the next `limit` objects behind `after` and removes those that nothing refers to and that were stored more
+ * than a day ago. Claim, act, settle: the claim marks them under their rows' locks, and who wants to refer to bytes
+ * holds the row first, so either the reference is seen here or the mark is seen there.
+ */
+export async function collectResultBytes(
+  { db, objects, clock }: CollectDeps,
+  { after, limit }: { after: string | null; limit: number },
+): Promise<Collected> {
+  const now = clock.now();
+  const page = await db.sql<{ sha256: string }>(
+    "select sha256 from compute.result_object where $1::text is null or sha256 > $1 order by sha256 limit $2",
+    [after, limit],
+  );
+  const names = page.map((row) => row.sha256);
+  const marked = await markGarbage(db, names, now);
+  const startedMs = clock.monotonicMs();
+  let removed = 0;
+  for (const sha256 of marked) {
+    if (clock.monotonicMs() - startedMs > REMOVAL_GIVES_UP_MS) break;
+    await objects.remove(sha256);
+    const gone = "delete from compute.result_object where sha256 = $1 and removing_since = $2 returning sha256";
+    removed += (await db.sql(gone, [sha256, now])).length;
+  }
+  return { removed, after: names.length < limit ? null : names.at(-1)! };
+}
+
+/** Two statements: the second has a snapshot taken under the locks of the first, so it sees every hold before them. */
+function markGarbage(db: Database, names: readonly string[], now: Date): Promise<string[]> {
+  return db.command(async (tx) => {
+    const locked = await tx.sql<{ sha256: string }>(
+      `select o.sha256 from compute.result_object o
+        where o.sha256 = any($1) and o.stored_at < $2 and (o.removing_since is null or o.removing_since < $3) and ${UNUSED}
+        order by o.sha256 for update skip locked`,
+      [names, new Date(now.getTime() - LIMITS.unusedObjectMs), new Date(now.getTime() - REMOVAL_LEASE_MS)],
+    );
+    const marked = await tx.sql<{ sha256: string }>(
+      `update compute.result_object o set removing_since = $1 where o.sha256 = any($2) and ${UNUSED} returning o.sha256`,
+      [now, locked.map((o) => o.sha256)],
+    );
+    return marked.map((o) => o.sha256);
+  });
+}
