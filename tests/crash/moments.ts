@@ -1,0 +1,87 @@
+import pg from "pg";
+import type { Platform } from "../support/platform.ts";
+import { within } from "../support/workloads.ts";
+
+/** Steps of a workload's life that something can be killed right after: the commit has happened, what follows has not. */
+export const MOMENTS = [
+  "accepted",
+  "provisioning",
+  "launched",
+  "running",
+  "interrupted",
+  "recovering",
+  "cancel_requested",
+  "cancelled",
+  "completed",
+  "failed",
+  "gone",
+  "log_committed",
+  "resources_released",
+  "settled",
+] as const;
+export type Moment = (typeof MOMENTS)[number];
+
+const CHANNEL = "nodus_test_moment";
+/** Each with an id: equal notifications of one transaction are sent once. */
+const HEARD = `
+  create or replace function public.nodus_test_event() returns trigger language plpgsql as
+    $$ begin perform pg_notify('${CHANNEL}', substr(new.type, 10) || ' ' || new.id); return new; end $$;
+  create or replace function public.nodus_test_attempt() returns trigger language plpgsql as
+    $$ begin perform pg_notify('${CHANNEL}', case new.state when 'booting' then 'launched' else new.state end || ' ' || new.id); return new; end $$;
+  create or replace function public.nodus_test_log() returns trigger language plpgsql as
+    $$ begin perform pg_notify('${CHANNEL}', 'log_committed ' || new.id); return new; end $$;
+  create or replace trigger nodus_test_event after insert on compute.workload_event
+    for each row execute function public.nodus_test_event();
+  create or replace trigger nodus_test_attempt after update of state on compute.attempt
+    for each row when (new.state <> old.state) execute function public.nodus_test_attempt();
+  create or replace trigger nodus_test_log after update of log_committed_at on compute.placement
+    for each row when (old.log_committed_at is null and new.log_committed_at is not null) execute function public.nodus_test_log();`;
+
+/** Hears of a platform's moments within a millisecond of their commit. */
+export class Listener {
+  readonly #connection: pg.Client;
+  readonly #reached: string[] = [];
+  #onReached: () => void = () => {};
+
+  private constructor(connection: pg.Client) {
+    this.#connection = connection;
+    connection.on("error", () => {}); // its server may be the next to be killed
+    connection.on("notification", ({ payload }) => {
+      this.#reached.push(payload!.split(" ")[0]!);
+      this.#onReached();
+    });
+  }
+
+  static async open(platform: Platform): Promise<Listener> {
+    const connection = new pg.Client({ connectionString: platform.databaseUrl });
+    const listener = new Listener(connection);
+    await connection.connect();
+    await connection.query(HEARD);
+    await connection.query(`listen ${CHANNEL}`);
+    return listener;
+  }
+
+  /** Calls `strike` in the same turn in which the moment is heard of for the nth time; true if it came in time. */
+  async strikeAt(moment: Moment, nth: number, strike: () => void, timeoutMs: number): Promise<boolean> {
+    const struck = new Promise<void>((resolve) => {
+      this.#onReached = () => {
+        if (this.#reached.filter((reached) => reached === moment).length < nth) return;
+        this.#onReached = () => {};
+        strike();
+        resolve();
+      };
+      this.#onReached();
+    });
+    try {
+      await within(struck, timeoutMs, `${moment} is reached ${nth} times`);
+      return true;
+    } catch {
+      this.#onReached = () => {};
+      return false; // this round's work had no such moment
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.end().catch(() => {}); // may be cut off by now
+  }
+}

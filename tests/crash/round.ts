@@ -1,0 +1,171 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
+import type { Platform } from "../support/platform.ts";
+import { kill, processesWith } from "../support/process-table.ts";
+import { until } from "../support/until.ts";
+import { stateOf, type WorkloadState } from "../support/workloads.ts";
+import { expectNothingLeft, expectOneTruth, expectSound } from "./aftermath.ts";
+import { Listener, type Moment } from "./moments.ts";
+import { cancelled, complaint, type Inhabitant, population, submitted, treesOf } from "./population.ts";
+import { aimAt, type VictimName } from "./victims.ts";
+
+export interface Round {
+  readonly victim: VictimName;
+  readonly moment: Moment;
+  /** How often the moment passes before. */
+  readonly nth: number;
+}
+
+/** What became of a round. */
+export interface RoundResult {
+  /** Whether the moment came; otherwise the victim was killed when all was quiet. */
+  readonly struckAtMoment: boolean;
+  readonly workloads: number;
+  readonly generations: number;
+  readonly tookMs: number;
+}
+
+/** How long the moment of a round is waited for. */
+const MOMENT_MS = 20_000;
+/** A lost host is believed in after half a minute; on a machine that is busy, later. */
+const SETTLE_MS = 150_000;
+/** Between two looks at how many trees of a workload's processes live. */
+const WATCH_MS = 400;
+
+/**
+ * Lets a small population live, kills the victim right after the moment, and sees that everybody ends once, as it was
+ * meant to, paid for what it ran, with nothing left behind.
+ */
+export async function liveThrough(
+  platform: Platform,
+  round: Round,
+  random: (below: number) => number,
+): Promise<RoundResult> {
+  const startedAt = performance.now();
+  const when = `${round.victim} killed at ${round.moment} (${round.nth})`;
+  const word = `mark-${crypto.randomUUID().slice(0, 8)}`;
+  const people = population(word);
+  const watch = watchFor(people);
+  const listener = await Listener.open(platform);
+  const struck = struckIn(platform, listener, round, word, random);
+  const lives = Promise.all(people.map((one) => live(platform, one, round.moment)));
+  try {
+    const struckAtMoment = await struck;
+    await listener.close();
+    await expectSound(platform, `${when}, right after`);
+    await lives;
+    const ends = await Promise.all(people.map((one) => settledEnd(platform, one)));
+    for (const [n, end] of ends.entries()) await expectFate(platform, people[n]!, end, round.victim, when);
+    watch.stop();
+    expect(watch.doubled, when).toEqual([]);
+    await until(`${when}: no process is left`, () => processesWith(word).length === 0);
+    await until(`${when}: everything is let go`, () => isLetGo(platform));
+    await expectSound(platform, when);
+    await expectNothingLeft(platform, when);
+    const generations = ends.reduce((sum, end) => sum + end.placements.length, 0);
+    return { struckAtMoment, workloads: people.length, generations, tookMs: performance.now() - startedAt };
+  } finally {
+    watch.stop();
+    await listener.close();
+    await lives.catch(() => {}); // was awaited above, unless something else failed first
+  }
+}
+
+async function struckIn(
+  platform: Platform,
+  listener: Listener,
+  { victim, moment, nth }: Round,
+  word: string,
+  random: (below: number) => number,
+): Promise<boolean> {
+  const aimed = aimAt(victim, platform, word, random);
+  const struck = await listener.strikeAt(moment, nth, () => aimed.strike(), MOMENT_MS);
+  if (!struck) aimed.strike();
+  await aimed.recover();
+  return struck;
+}
+
+/** From the submit to where nobody has to do anything any more. */
+async function live(platform: Platform, one: Inhabitant, moment: Moment): Promise<void> {
+  const client = platform.admin;
+  await submitted(client, one);
+  await submitted(client, one); // as a client whose answer was lost
+  if (one.fate === "is cancelled") {
+    await until("it runs or is over", async () => isPast(await maybeState(platform, one), ["running"]), PATIENTLY);
+    if (moment === "interrupted" || moment === "recovering") await interrupt(platform);
+    await cancelled(client, one);
+  }
+  if (one.fate === "waits") {
+    await until("it says why it waits", async () => (await maybeState(platform, one))?.waitingReason, PATIENTLY);
+    await cancelled(client, one);
+  }
+}
+
+const PATIENTLY = { timeoutMs: 90_000, everyMs: 100 };
+const OVER = ["completed", "failed", "cancelled"];
+
+function isPast(state: WorkloadState | null, states: readonly string[]): boolean {
+  return state !== null && [...states, ...OVER].includes(state.status);
+}
+
+/** A host agent that is told to go takes its guests with it, and they are placed again. */
+async function interrupt(platform: Platform): Promise<void> {
+  await sleep(300);
+  kill(platform.hostAgent().pid, "SIGTERM");
+  await sleep(1_500); // the moment in question is within this
+}
+
+/** Null while the platform cannot be asked. */
+async function maybeState(platform: Platform, one: Inhabitant): Promise<WorkloadState | null> {
+  return stateOf(platform.admin, one.id!).catch(() => null); // it is dead, or starting
+}
+
+function settledEnd(platform: Platform, one: Inhabitant): Promise<WorkloadState> {
+  const settled = async () => {
+    const state = await maybeState(platform, one);
+    return state?.settledAt ? state : null;
+  };
+  return until(`${one.id} (${one.fate}) is settled`, settled, { timeoutMs: SETTLE_MS, everyMs: 200 });
+}
+
+async function expectFate(
+  platform: Platform,
+  one: Inhabitant,
+  end: WorkloadState,
+  victim: VictimName,
+  when: string,
+): Promise<void> {
+  expect(complaint(one, end, victim === "guest"), when).toBeNull();
+  expectOneTruth(end, `${when}: ${one.id}`);
+  if (end.status === "cancelled" || end.reason === "signalled" || end.reason === "start_failed") return;
+  const { body } = await platform.admin.rest("getWorkloadLogs", { path: { id: one.id! } });
+  expect(body, `${when}: the log of ${one.id}`).toBe(one.log);
+  if (!one.log.startsWith("tick") || one.fate !== "completes") return;
+  const outputs = (await platform.admin.rest("listWorkloadOutputs", { path: { id: one.id! } })).body.outputs;
+  expect(
+    outputs.map((output: { name: string }) => output.name),
+    when,
+  ).toEqual(["outputs.tar"]);
+}
+
+async function isLetGo(platform: Platform): Promise<boolean> {
+  const open = await platform.sql(
+    `select 1 from compute.attempt where state <> 'gone' union all
+     select 1 from compute.placement where log_bytes > 0 and log_committed_at is null`,
+  );
+  return open.length === 0;
+}
+
+/** Notes inhabitants of whom two trees of processes were seen at once, twice in a row: one may be on its way out. */
+function watchFor(people: readonly Inhabitant[]): { readonly doubled: string[]; stop(): void } {
+  const doubled: string[] = [];
+  const suspects = new Set<string>();
+  const timer = setInterval(() => {
+    for (const one of people) {
+      if (treesOf(one) <= 1) suspects.delete(one.mark);
+      else if (suspects.has(one.mark)) doubled.push(`${one.fate} ${one.id} runs twice`);
+      else suspects.add(one.mark);
+    }
+  }, WATCH_MS);
+  return { doubled, stop: () => clearInterval(timer) };
+}
