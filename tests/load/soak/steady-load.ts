@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Crowd, openStreams } from "../../support/crowd.ts";
+import { type Held, INSPECTABLE, Inspected } from "../../support/inspected.ts";
+import { Platform } from "../../support/platform.ts";
+import type { PlatformClient } from "../../support/platform-client.ts";
+import { until } from "../../support/until.ts";
+import { cancel, collect, LOGS, script, settles, submit, writes } from "../../support/workloads.ts";
+import type { Plan } from "./plan.ts";
+
+const SAMPLE_MS = 30_000;
+/** Streams that come and go together, once in so many samples. */
+const CROWD = { sockets: 50, perSocket: 180, events: 1_000 };
+const CROWD_EVERY = 10;
+const USERS = 2;
+
+export interface HeldSample extends Held {
+  readonly atMs: number;
+}
+
+export interface SteadyTally {
+  runs: number;
+  crowds: number;
+  /** Longest time until no stream was held for a crowd that had gone. */
+  longestLetGoMs: number;
+  readonly samples: HeldSample[];
+  readonly failures: string[];
+}
+
+/** A platform that lives all the time under load whose time-outs strike, and is looked at now and then. */
+export async function steadyLoad(plan: Plan): Promise<SteadyTally> {
+  const tally: SteadyTally = { runs: 0, crowds: 0, longestLetGoMs: 0, samples: [], failures: [] };
+  const platform = await Platform.start(INSPECTABLE);
+  try {
+    const inspected = await Inspected.open(platform);
+    const users = Array.from({ length: USERS }, () => useUntilOver(platform, plan, tally));
+    await Promise.all([...users, lookUntilOver(platform, inspected, plan, tally)]);
+    inspected.close();
+  } finally {
+    await platform.dispose();
+  }
+  return tally;
+}
+
+async function useUntilOver(platform: Platform, plan: Plan, tally: SteadyTally): Promise<void> {
+  while (!plan.isOver()) {
+    const [name, use] = USES[plan.random(USES.length)]!;
+    try {
+      await use(platform.admin, plan);
+      tally.runs++;
+    } catch (error) {
+      tally.failures.push(`${name}: ${(error as Error).message}`);
+      plan.say(`FAILED ${name}: ${(error as Error).stack}`);
+    }
+  }
+}
+
+type Use = (client: PlatformClient, plan: Plan) => Promise<void>;
+
+const USES: readonly (readonly [name: string, use: Use])[] = [
+  [
+    "a run that ends by itself",
+    async (client) => {
+      const id = await submit(client, script("seq 2000; mkdir -p outputs; echo x > outputs/x"));
+      await demand(await settles(client, id, 60_000), "completed", null);
+      await collect(client.overEvents(LOGS, { id }));
+    },
+  ],
+  [
+    "a run that its deadline ends",
+    async (client) => {
+      const completeBy = new Date(Date.now() + 3_000).toISOString();
+      const id = await submit(client, script("sleep 60", { outcome: { completeBy } }));
+      await demand(await settles(client, id, 60_000), "failed", "deadline_exceeded");
+    },
+  ],
+  [
+    "a run that is cancelled while somebody reads its log",
+    async (client) => {
+      const id = await submit(client, script("echo up; sleep 60"));
+      await writes(client, id, "up", 60_000);
+      const reader = collect(client.overSocket(LOGS, { id }), 60_000);
+      await cancel(client, id);
+      await reader;
+      await demand(await settles(client, id, 60_000), "cancelled", null);
+    },
+  ],
+  [
+    "requests whose callers do not wait for the answer",
+    async (client, { random }) => {
+      for (let n = 0; n < 50; n++) {
+        const signal = AbortSignal.timeout(1 + random(20));
+        const headers = { authorization: `Bearer ${client.key}` };
+        await fetch(`${client.origin}/v1/workloads?limit=100`, { signal, headers })
+          .then((answer) => answer.arrayBuffer())
+          .catch(() => {}); // timed out, as meant
+      }
+    },
+  ],
+];
+
+async function demand(
+  end: { id?: string; status: string; reason: string | null },
+  status: string,
+  reason: string | null,
+): Promise<void> {
+  if (end.status !== status || (reason !== null && end.reason !== reason))
+    throw new Error(`should be ${status} (${reason}): ${JSON.stringify(end)}`);
+}
+
+async function lookUntilOver(platform: Platform, inspected: Inspected, plan: Plan, tally: SteadyTally): Promise<void> {
+  const startedAt = performance.now();
+  for (let turn = 1; !plan.isOver(); turn++) {
+    await sleep(SAMPLE_MS);
+    if (turn % CROWD_EVERY === 0) await comeAndGo(platform.admin, plan, tally);
+    const held = await inspected.held();
+    tally.samples.push({ ...held, atMs: performance.now() - startedAt });
+    plan.say(
+      `held ${mib(held.bytes)} MiB, resident ${mib(held.residentBytes)} MiB, ${held.handles} handles, ${held.fileDescriptors} descriptors, ${tally.runs} runs`,
+    );
+  }
+}
+
+/** Ten thousand streams of silent work, opened and cut off. */
+async function comeAndGo(client: PlatformClient, plan: Plan, tally: SteadyTally): Promise<void> {
+  try {
+    const id = await submit(client, script("true", { requirements: { gpu: "B200" } }));
+    const others = await openStreams(client);
+    const crowd = new Crowd(client, { document: LOGS, ids: [id], ...CROWD });
+    const served = async () => (await openStreams(client)) - others >= crowd.size * 0.99;
+    await until(`${crowd.size} streams are open`, served, { timeoutMs: 180_000, everyMs: 500 });
+    await crowd.leave(tally.crowds % 2 === 0 ? "cut" : "close");
+    const leftAt = performance.now();
+    // A few belong to the load beside it.
+    await until("nothing is held for them", async () => (await openStreams(client)) < 10, { timeoutMs: 60_000 });
+    const tookMs = performance.now() - leftAt;
+    tally.crowds++;
+    tally.longestLetGoMs = Math.max(tally.longestLetGoMs, tookMs);
+    plan.say(`${crowd.size} streams came and went; nothing was held after ${tookMs.toFixed(0)} ms`);
+    await cancel(client, id);
+  } catch (error) {
+    tally.failures.push(`streams: ${(error as Error).message}`);
+    plan.say(`FAILED streams: ${(error as Error).stack}`);
+  }
+}
+
+export function mib(bytes: number): string {
+  return (bytes / 1024 / 1024).toFixed(1);
+}
