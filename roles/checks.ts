@@ -1,4 +1,5 @@
 import { sqlState } from "../infra/db/database.ts";
+import { laterThan, migrations } from "../infra/db/migrate.ts";
 import type { Check, Checks } from "../infra/telemetry/health.ts";
 import type { Parts } from "./parts.ts";
 import type { ProcessPlan } from "./process-plan.ts";
@@ -6,11 +7,14 @@ import type { Work } from "./work.ts";
 
 /** What `/readyz` asks of a process: what its roles need, and nothing else. */
 export function checksOf(parts: Parts, plan: ProcessPlan, work: () => Work | null): Checks {
+  const known = migrations();
   return {
     database: async () => {
       try {
-        await parts.db.sql("select 1");
-        return null;
+        const later = await laterThan((text) => parts.db.sql<{ name: string }>(text), known);
+        return later.length === 0
+          ? null
+          : `a later release changed the database (${later.join(", ")}): replace this process`;
       } catch (error) {
         return `the database does not answer (${sqlState(error) ?? "no connection"})`;
       }

@@ -38,10 +38,30 @@ describe("migrations", () => {
     expect(await migrate(url, [FIRST, SECOND])).toEqual(["0002-second"]);
   });
 
-  test("of a later release keep this one from writing", async () => {
+  test("of a later release that only expand leave this one at work", async () => {
     const url = await database();
     await migrate(url, [FIRST, SECOND]);
-    await expect(migrate(url, [FIRST])).rejects.toThrow(DatabaseTooNew);
+    expect(await migrate(url, [FIRST])).toEqual([]);
+    expect(await migrate(url, [FIRST, SECOND])).toEqual([]);
+  });
+
+  test("of a later release that take something away keep this one from writing", async () => {
+    const url = await database();
+    const contracting = {
+      name: "0003-third",
+      sql: "-- contracts: 0.2 reads no more\nalter table public.first drop note",
+    };
+    await migrate(url, [FIRST, SECOND, contracting]);
+    await expect(migrate(url, [FIRST, SECOND])).rejects.toThrow(DatabaseTooNew);
+    await expect(migrate(url, [FIRST, SECOND])).rejects.toThrow(/later release \(0003-third\)/);
+    expect(await migrate(url, [FIRST, SECOND, contracting])).toEqual([]);
+  });
+
+  test("that an earlier release recorded with the others are not applied again", async () => {
+    const url = await database();
+    await migrate(url, [FIRST]);
+    await query(url, `${SECOND.sql}; insert into infra.migration values ('0002-second', now())`);
+    expect(await migrate(url, [FIRST, SECOND])).toEqual([]);
   });
 
   test("of this release have names that sort, and no statement that would drop a customer's data", () => {

@@ -5,11 +5,22 @@ import { projectFile } from "../telemetry/project-root.ts";
 /**
  * Migrations are SQL files, applied in the order of their names, each in a transaction of its own. They expand first and
  * contract in a later release, because the previous release's code runs on the new schema while processes are replaced.
+ *
+ * What a release must know before it may use a database stands in `infra.migration`. A migration that only expands is of
+ * no concern to a release that does not know it, and stands in `infra.expansion`.
  */
 export interface Migration {
   /** File name without its suffix, such as `0001-initial`. */
   name: string;
   sql: string;
+}
+
+/** A file that begins like this takes something away that the release before it uses. */
+const CONTRACTS = /^-- contracts\b/i;
+
+/** Whether a release that does not know the migration can use the database after it. */
+export function onlyExpands({ name, sql }: Migration): boolean {
+  return !name.startsWith("0001-") && !CONTRACTS.test(sql);
 }
 
 /** Any constant that nothing else in the database uses. */
@@ -41,9 +52,13 @@ export async function migrate(url: string, wanted: readonly Migration[] = migrat
   await client.connect();
   try {
     await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
-    const applied = await appliedNames(client);
-    const unknown = [...applied].filter((name) => !wanted.some((m) => m.name === name));
+    await client.query(BOOKS);
+    const unknown = await laterThan(async (text) => (await client.query(text)).rows, wanted);
     if (unknown.length > 0) throw new DatabaseTooNew(unknown);
+    const { rows } = await client.query<{ name: string }>(
+      "select name from infra.migration union select name from infra.expansion",
+    );
+    const applied = new Set(rows.map((row) => row.name));
     const missing = wanted.filter((m) => !applied.has(m.name));
     for (const migration of missing) await apply(client, migration);
     return missing.map((m) => m.name);
@@ -52,19 +67,29 @@ export async function migrate(url: string, wanted: readonly Migration[] = migrat
   }
 }
 
-async function appliedNames(client: pg.Client): Promise<Set<string>> {
-  await client.query(
-    "create schema if not exists infra; create table if not exists infra.migration (name text primary key, applied_at timestamptz not null)",
-  );
-  const { rows } = await client.query<{ name: string }>("select name from infra.migration");
-  return new Set(rows.map((row) => row.name));
+/** Which migrations are applied. */
+const BOOKS = `create schema if not exists infra;
+  create table if not exists infra.migration (name text primary key, applied_at timestamptz not null);
+  create table if not exists infra.expansion (name text primary key, applied_at timestamptz not null)`;
+
+/**
+ * Names of migrations that a release with `known` ones would have to know: none while it may use the database. They may
+ * come at any time while it runs, when a later release starts beside it.
+ */
+export async function laterThan(
+  read: (text: string) => Promise<{ name: string }[]>,
+  known: readonly Migration[],
+): Promise<string[]> {
+  const needed = await read("select name from infra.migration order by name");
+  return needed.map((row) => row.name).filter((name) => !known.some((m) => m.name === name));
 }
 
 async function apply(client: pg.Client, migration: Migration): Promise<void> {
   await client.query("begin");
   try {
     await client.query(migration.sql);
-    await client.query("insert into infra.migration (name, applied_at) values ($1, now())", [migration.name]);
+    const book = onlyExpands(migration) ? "infra.expansion" : "infra.migration";
+    await client.query(`insert into ${book} (name, applied_at) values ($1, now())`, [migration.name]);
     await client.query("commit");
   } catch (error) {
     await client.query("rollback");

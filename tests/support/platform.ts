@@ -31,20 +31,30 @@ export class Platform {
   readonly dataDir: string;
   readonly port: number;
   readonly #settings: Readonly<Record<string, string>>;
+  readonly #commandLine: () => Promise<string>;
   #child: ChildProcess | null = null;
   #exited: Promise<number | null> = Promise.resolve(null);
   #output = "";
   #pool: pg.Pool | null = null;
 
-  private constructor(dataDir: string, port: number, settings: Readonly<Record<string, string>>) {
+  private constructor(
+    dataDir: string,
+    port: number,
+    settings: Readonly<Record<string, string>>,
+    commandLine: () => Promise<string>,
+  ) {
     this.dataDir = dataDir;
     this.port = port;
     this.#settings = settings;
+    this.#commandLine = commandLine;
   }
 
-  /** Starts a platform on a fresh data folder. `settings` are environment variables. */
-  static async start(settings: Readonly<Record<string, string>> = {}): Promise<Platform> {
-    const platform = new Platform(newDataFolder(), await freePort(), settings);
+  /** Starts a platform on a fresh data folder, or on a given one. `settings` are environment variables. */
+  static async start(
+    settings: Readonly<Record<string, string>> = {},
+    { dataDir = newDataFolder(), commandLine = builtCommandLine } = {},
+  ): Promise<Platform> {
+    const platform = new Platform(dataDir, await freePort(), settings, commandLine);
     try {
       await platform.start();
     } catch (error) {
@@ -196,7 +206,7 @@ export class Platform {
   }
 
   async #spawn(...args: string[]): Promise<ChildProcess> {
-    const child = spawn(process.execPath, [await builtCommandLine(), ...args], {
+    const child = spawn(process.execPath, [await this.#commandLine(), ...args], {
       cwd: "/",
       stdio: ["ignore", "pipe", "pipe"],
       env: {

@@ -1,4 +1,4 @@
--- Expands only.
+-- What retention needs: bytes of results in rows of their own, and what it has ended.
 -- Bytes in the store of results, so that they can go without a reference losing them.
 create table "compute"."result_object" ("sha256" text not null, "bytes" bigint not null, "stored_at" timestamptz(3) not null, "removing_since" timestamptz(3) null, primary key ("sha256"));
 
