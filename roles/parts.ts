@@ -1,9 +1,12 @@
 import { Database } from "../infra/db/database.ts";
 import { migrate } from "../infra/db/migrate.ts";
 import { type Clock, systemClock } from "../infra/kernel/clock.ts";
+import { LIMITS } from "../infra/kernel/limits.ts";
 import { measureLive } from "../infra/live/live-metrics.ts";
 import { openWakeups } from "../infra/live/open-wakeups.ts";
 import type { Wakeups } from "../infra/live/wakeups.ts";
+import { type FetchPort, openFetch } from "../infra/net/fetch-https.ts";
+import { PrivateExceptions } from "../infra/net/public-address.ts";
 import type { Drain } from "../infra/telemetry/drain.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import type { Logger } from "../infra/telemetry/logger.ts";
@@ -32,6 +35,8 @@ export interface Parts {
   objects: ObjectStores;
   secretBox: SecretBox;
   secretPins: SecretPins;
+  /** The way out for fetches on behalf of tenants. */
+  fetch: FetchPort;
 }
 
 /**
@@ -56,6 +61,11 @@ export async function openParts(settings: Settings, plan: ProcessPlan, logger: L
   db.offerTo(offerDelivery);
   const metrics = new Metrics(plan.name);
   measureLive(metrics, wakeups);
+  const fetch = openFetch({
+    exceptions: new PrivateExceptions(settings.allowPrivateHosts),
+    idleMs: LIMITS.assetSourceIdleMs,
+  });
+  drain.onClose("fetches", () => fetch.close());
   const secretBox = new SecretBox({ id: keys.secretsKeyId, key: keys.secrets });
   return {
     settings,
@@ -70,5 +80,6 @@ export async function openParts(settings: Settings, plan: ProcessPlan, logger: L
     objects: await openObjectStores(settings),
     secretBox,
     secretPins: new SecretPins(secretBox),
+    fetch,
   };
 }

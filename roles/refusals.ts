@@ -7,6 +7,8 @@ import { MEMBER } from "../subgraphs/compute/member/member.refusals.ts";
 import { WORKLOAD } from "../subgraphs/compute/workload/workload.refusals.ts";
 import { ASSET, ASSET_REFERENCE } from "../subgraphs/data/asset/asset.refusals.ts";
 import { CONNECTION, CONNECTION_REFERENCE } from "../subgraphs/data/connection/connection.refusals.ts";
+import { EXPORT } from "../subgraphs/data/export/export.refusals.ts";
+import { GITHUB_ACCOUNT } from "../subgraphs/data/github-account/github-account.refusals.ts";
 import { SECRET, SECRET_REFERENCE } from "../subgraphs/data/secret/secret.refusals.ts";
 import { WEBHOOK } from "../subgraphs/data/webhook/webhook.refusals.ts";
 import { POOL } from "../subgraphs/pools/pool/pool.refusals.ts";
@@ -24,6 +26,8 @@ export function allRefusals(): RefusalKind[] {
     WORKLOAD,
     ASSET,
     ASSET_REFERENCE,
+    EXPORT,
+    GITHUB_ACCOUNT,
     SECRET,
     SECRET_REFERENCE,
     CONNECTION,

@@ -28,6 +28,8 @@ export const LIMITS = {
   placementHistoryMs: 365 * 24 * 3_600_000,
   /** Stored bytes that nothing refers to are left alone for this long: something may be about to. */
   unusedObjectMs: 24 * 3_600_000,
+  /** A job that no process knows waits for one that does for this long after it was due. */
+  unknownJobMs: 30 * 24 * 3_600_000,
   rejectedOfferExamples: 50,
   heartbeatIntervalMs: 5_000,
   leaseMs: 90_000,

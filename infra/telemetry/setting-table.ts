@@ -60,6 +60,7 @@ function secret<T>(variable: string, otherwise: string, description: string, par
 
 const text = word(/^[^\s]+$/, "a text without spaces");
 const httpUrl = url(["http", "https"]);
+const httpsUrl = url(["https"]);
 const mebibytes = wholeNumber(1, 4096);
 
 /** Every setting of the platform. The README's table is printed from here. */
@@ -165,6 +166,18 @@ export const SETTINGS = {
     "Hosts, addresses or blocks that imports, connections, webhooks and guests may reach although private.",
     listOf(hostOrBlock),
   ),
+  githubApiUrl: given(
+    "NODUS_GITHUB_API_URL",
+    "https://api.github.com",
+    "GitHub's API for imports and connected accounts; a company's own GitHub has it under `/api/v3`.",
+    httpsUrl,
+  ),
+  huggingFaceUrl: given(
+    "NODUS_HUGGING_FACE_URL",
+    "https://huggingface.co",
+    "Hugging Face, or a mirror of it, for imports.",
+    httpsUrl,
+  ),
   allowUnisolated: given(
     "NODUS_ALLOW_UNISOLATED",
     "0",
@@ -219,6 +232,12 @@ export const SETTINGS = {
     String(LIMITS.logCommittedBytes / 1024 / 1024),
     "Log committed when a run ends, in MiB; a marker follows the last byte.",
     mebibytes,
+  ),
+  resultRetentionDays: given(
+    "NODUS_RESULT_RETENTION_DAYS",
+    String(LIMITS.resultRetentionDays),
+    "Days that outputs, logs and checkpoints of a workload are kept after its end.",
+    wholeNumber(1, 36_500),
   ),
   requestsPerKeyPerSecond: given(
     "NODUS_REQUESTS_PER_KEY_PER_SECOND",

@@ -1,10 +1,15 @@
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { graphql } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { requestLoaders } from "../../infra/graphql/loaders.ts";
 import { type Actor, SCOPES, type Scope } from "../../infra/kernel/actor.ts";
 import { FakeClock } from "../../infra/kernel/clock.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
+import { openDiskStore } from "../../infra/objects/disk-store.ts";
+import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import { type TestDatabase, testDatabase } from "../../tests/support/database.ts";
 import { ASSET_LIMITS } from "./asset/asset-limits.ts";
 import { beginUpload, claimObject, commitUpload } from "./asset/asset-upload.commands.ts";
@@ -17,10 +22,18 @@ const clock = new FakeClock("2026-03-01T12:00:00Z");
 const secretBox = new SecretBox({ id: "mk-1", key: randomBytes(32) });
 const { schema } = buildDataSubgraph();
 
+let folder: string;
+let assetObjects: ObjectStore;
+
 beforeAll(async () => {
   database = await testDatabase(dataEntities);
+  folder = mkdtempSync(path.join(tmpdir(), "nodus-data-graph-"));
+  assetObjects = await openDiskStore(folder);
 });
-afterAll(() => database?.close());
+afterAll(async () => {
+  await database?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 const actorOf = (tenantId: string, scopes: readonly Scope[] = SCOPES): Actor => ({
   tenantId,
@@ -43,7 +56,7 @@ async function ask<T = Record<string, unknown>>(
     db: database.db,
     clock,
     loader: requestLoaders(),
-    data: { secretBox, assetLimits: ASSET_LIMITS },
+    data: { secretBox, assetLimits: ASSET_LIMITS, assetObjects },
   };
   const { data, errors } = await graphql({ schema, source, variableValues, contextValue });
   return { data: data as T, codes: errors?.map((e) => e.extensions.code), errors };

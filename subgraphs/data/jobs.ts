@@ -17,3 +17,12 @@ export const importAsset = defineJob<{ assetId: string }>({
   timeoutMs: 660_000,
   attempts: 5,
 });
+
+/** Runs the query of an export and makes its asset. The deadline is business time in its row. */
+export const runExport = defineJob<{ exportId: string }>({
+  name: "data.runExport",
+  queue: "exports",
+  concurrency: 2,
+  timeoutMs: 660_000,
+  attempts: 5,
+});

@@ -40,11 +40,15 @@ export interface PinnedSecret {
 
 /** Secrets for whoever runs work. References are refused as `secret_not_found` (400). */
 export interface SecretPort {
-  /** Refuses unless every name is in use; the field is `field/index`. */
-  check(q: Queryer, ask: { tenantId: string; names: readonly string[]; field: string }): Promise<void>;
   /**
-   * Keeps the newest version of every name for the holder until `release`. A name that the holder has already keeps its
-   * version, whatever was written or retired since. Answers in the order of `names`.
+   * Refuses unless every reference, a name or a `sec_` id, is to a secret in use; the field is `field/index`. Answers
+   * their names.
+   */
+  check(q: Queryer, ask: { tenantId: string; names: readonly string[]; field: string }): Promise<string[]>;
+  /**
+   * Keeps the newest version of every secret that `names` refers to, by name or `sec_` id, for the holder until
+   * `release`. A secret that the holder has already keeps its version, whatever was written or retired since. Answers in
+   * the order of `names`; two references may mean one secret.
    */
   pin(
     tx: Tx,
@@ -54,6 +58,57 @@ export interface SecretPort {
   reveal(q: Queryer, ask: { tenantId: string; holderId: string }): Promise<{ name: string; value: string }[]>;
   /** Lets go of all secrets of a holder. */
   release(tx: Tx, holderId: string, now: Date): Promise<void>;
+}
+
+/** What a body wants of a connection: the credential in a run's environment, or a table for an output. */
+export type ConnectionPurpose = "live" | "sink";
+
+/** A body's reference to a connection, by name or id. */
+export interface ConnectionReference {
+  nameOrId: string;
+  purpose: ConnectionPurpose;
+  /** JSON pointer of the reference. */
+  field: string;
+}
+
+/** A connection as it was when its use was admitted; nothing that happens to it later changes this. */
+export interface AdmittedConnection {
+  connectionId: string;
+  name: string;
+  kind: "postgres" | "neon" | "supabase" | "wandb";
+  secretId: string;
+  secretVersion: number;
+  /** Hosts that a run with the credential must reach. */
+  egressHosts: string[];
+  entity: string | null;
+  project: string | null;
+  /** Under which name `SecretPort.reveal` gives the holder the credential. */
+  credentialName: string;
+}
+
+/**
+ * Connections for whoever runs work. References are refused as `connection_not_found` (400), `connection_kind` (400),
+ * `connection_scope` (403), `connection_inactive` (409) or, for a run's environment, `live_mode_required` (409).
+ */
+export interface ConnectionPort {
+  /** Refuses what `pin` would refuse; takes nothing. Answers in the order of `references`. */
+  check(
+    q: Queryer,
+    ask: { tenantId: string; references: readonly ConnectionReference[] },
+  ): Promise<AdmittedConnection[]>;
+  /** As `check`, and keeps the connections from deletion and their credentials from destruction until `release`. */
+  pin(
+    tx: Tx,
+    ask: { tenantId: string; references: readonly ConnectionReference[]; holderId: string; now: Date },
+  ): Promise<AdmittedConnection[]>;
+  /** Lets go of all connections of a holder and of their credentials. */
+  release(tx: Tx, holderId: string, now: Date): Promise<void>;
+}
+
+/** A team's account at GitHub, for whoever fetches its private repositories. */
+export interface GithubAccountPort {
+  /** The account's name and token; null when none is connected. Never to be logged, stored or answered. */
+  reveal(q: Queryer, ask: { tenantId: string }): Promise<{ login: string; token: string } | null>;
 }
 
 /** Signs what is sent to a team's webhook. */
@@ -69,4 +124,36 @@ export interface WebhookPort {
    * and for teams without a webhook that is on.
    */
   offer(tx: Tx, event: OfferedEvent): Promise<void>;
+}
+
+/** Which input of a run needs access to a bucket. */
+export interface BucketCredentialsAsk {
+  tenantId: string;
+  workloadId: string;
+  stageId: string;
+  generation: number;
+  /** Name of the input. */
+  input: string;
+  /** `s3://…` or `gs://…`, without a query. */
+  uri: string;
+  region: string;
+  bytes: number;
+  /** Hex; null where the input does not say. */
+  sha256: string | null;
+}
+
+/** Short-lived access to one object. For the hand-over to a run only: never to be logged, stored or answered. */
+export type BucketCredentials =
+  | { scheme: "s3"; accessKeyId: string; secretAccessKey: string; sessionToken: string | null; expiresAt: Date }
+  | { scheme: "gs"; accessToken: string; expiresAt: Date };
+
+export type BucketCredentialsAnswer =
+  | { outcome: "granted"; credentials: BucketCredentials }
+  /** After the last try; `error` is a word of the delivery list. */
+  | { outcome: "unavailable"; error: string };
+
+/** Asks a team's webhook for access to a bucket, in one synchronous exchange that is signed like a delivery. */
+export interface BucketCredentialsPort {
+  /** Up to three tries of at most ten seconds each. Never rejects for what the receiver does. */
+  request(ask: BucketCredentialsAsk, signal: AbortSignal): Promise<BucketCredentialsAnswer>;
 }

@@ -6,8 +6,10 @@ import { inProcess } from "../../gateway/executors/in-process.ts";
 import { createGateway, type Gateway } from "../../gateway/gateway.ts";
 import { Json, SafeInt, Usd } from "../../infra/graphql/scalars.ts";
 import type { Actor } from "../../infra/kernel/actor.ts";
+import { FetchFailed, type FetchPort } from "../../infra/net/fetch-https.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import { Drain } from "../../infra/telemetry/drain.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { projectFile } from "../../infra/telemetry/project-root.ts";
 import { type Method, readContract } from "../../rest-compat/contract.ts";
@@ -20,6 +22,7 @@ import { TABLE } from "../../rest-compat/table/table.ts";
 import { bytesPorts } from "../../roles/bytes.ts";
 import { buildSubgraph, composeSupergraph, contextFor, SUBGRAPH_NAMES } from "../../roles/graph.ts";
 import type { Parts } from "../../roles/parts.ts";
+import type { ProcessPlan } from "../../roles/process-plan.ts";
 import { type ComputeGraph, computeGraph, MEMBER, STRANGER, TEAM_KEY } from "../support/compute-graph.ts";
 import { checkResponse } from "./check-response.ts";
 
@@ -55,20 +58,39 @@ export interface RestFace {
   readonly compute: ComputeGraph;
   readonly results: ObjectStore;
   readonly gateway: Gateway;
+  /** What the graph and the raw streams stand on. */
+  readonly parts: Parts;
   ask(operationId: string, ask?: Ask): Promise<Answered>;
   close(): Promise<void>;
 }
 
-export async function restFace(): Promise<RestFace> {
+/** Where imports fetch from; nowhere unless a test brings servers of its own. */
+export interface FetchFrom {
+  fetch: FetchPort;
+  githubApiUrl: string;
+  huggingFaceUrl: string;
+}
+
+const NOWHERE: FetchFrom = {
+  fetch: { get: ({ hostname }) => Promise.reject(new FetchFailed("unreachable", hostname)) },
+  githubApiUrl: "https://github.invalid",
+  huggingFaceUrl: "https://hf.invalid",
+};
+
+export async function restFace(from: FetchFrom = NOWHERE): Promise<RestFace> {
   const compute = await computeGraph();
   const dataDir = mkdtempSync(path.join(tmpdir(), "nodus-rest-"));
-  const gateway = await gatewayOf(compute);
-  const objects = {
-    assets: await openDiskStore(path.join(dataDir, "assets")),
-    results: compute.objects,
-  };
-  // Of all parts of a platform, raw streams use these.
-  const parts = { db: compute.db, clock: compute.clock, objects, settings: { dataDir } } as unknown as Parts;
+  const logger = createLogger({ level: "silent", role: "test" });
+  const drain = new Drain(logger);
+  const { githubApiUrl, huggingFaceUrl, fetch } = from;
+  // Of all parts of a platform, these are used.
+  const parts = {
+    ...{ db: compute.db, clock: compute.clock, secretBox: compute.secretBox, wakeups: compute.deps.wakeups },
+    ...{ logger, drain, fetch },
+    objects: { assets: await openDiskStore(path.join(dataDir, "assets")), results: compute.objects },
+    settings: { ...compute.settings, dataDir, githubApiUrl, huggingFaceUrl },
+  } as unknown as Parts;
+  const gateway = await gatewayOf(compute, parts);
   const app = Fastify({ ...REST_SERVER_OPTIONS, forceCloseConnections: true });
   await app.register(restCompat, {
     contract,
@@ -80,14 +102,15 @@ export async function restFace(): Promise<RestFace> {
     ports: {
       authenticate: async (authorization) => KEYS[authorization?.replace("Bearer ", "") ?? ""] ?? null,
       execute: (request) => gateway.execute(request),
-      bytes: bytesPorts(parts, gateway),
+      bytes: bytesPorts(parts, { alone: true } as ProcessPlan, gateway),
     },
   });
   return {
-    ...{ app, compute, gateway, results: compute.objects },
+    ...{ app, compute, gateway, parts, results: compute.objects },
     ask: (operationId, ask = {}) => send(app, operationId, ask),
     close: async () => {
       await app.close();
+      await drain.close();
       await gateway.close();
       await compute.close();
       rmSync(dataDir, { recursive: true, force: true });
@@ -95,10 +118,9 @@ export async function restFace(): Promise<RestFace> {
   };
 }
 
-function gatewayOf(compute: ComputeGraph): Promise<Gateway> {
+function gatewayOf({ deps, clock }: ComputeGraph, parts: Parts): Promise<Gateway> {
   const subgraphs = SUBGRAPH_NAMES.map(buildSubgraph);
-  const { db, clock, secretBox, deps } = compute;
-  const context = contextFor({ db, clock, secretBox } as unknown as Parts, deps);
+  const context = contextFor(parts, deps);
   return createGateway({
     supergraphSdl: composeSupergraph(subgraphs),
     executors: subgraphs.map(({ name, schema }) => inProcess(name, schema, context)),

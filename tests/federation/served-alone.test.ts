@@ -11,6 +11,7 @@ import { Json, SafeInt, Usd } from "../../infra/graphql/scalars.ts";
 import { SUBGRAPH_WIRE, subgraphPath } from "../../infra/graphql/subgraph-wire.ts";
 import { signActor } from "../../infra/kernel/actor.ts";
 import { systemClock } from "../../infra/kernel/clock.ts";
+import { Drain } from "../../infra/telemetry/drain.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { projectFile } from "../../infra/telemetry/project-root.ts";
 import { buildSubgraph, contextFor, SUBGRAPH_NAMES } from "../../roles/graph.ts";
@@ -29,7 +30,18 @@ beforeAll(async () => {
   compute = await computeGraph();
   await insertAccount(compute.db, compute.clock.now());
   const { db, clock, secretBox, settings, deps } = compute;
-  const context = contextFor({ db, clock, secretBox, settings, wakeups: deps.wakeups } as unknown as Parts, deps);
+  // Of all parts of a platform, these are used; nothing is fetched here.
+  const parts = {
+    ...{ db, clock, secretBox, wakeups: deps.wakeups, logger: log, drain: new Drain(log) },
+    objects: { assets: compute.objects, results: compute.objects },
+    settings: {
+      ...settings,
+      dataDir: "",
+      githubApiUrl: "https://github.invalid",
+      huggingFaceUrl: "https://hf.invalid",
+    },
+  } as unknown as Parts;
+  const context = contextFor(parts, deps);
   for (const name of SUBGRAPH_NAMES) {
     const { schema } = buildSubgraph(name);
     const app = await createSubgraphServer({ name, schema, contextFor: context, signingKey, clock: systemClock, log });

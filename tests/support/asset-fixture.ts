@@ -6,12 +6,15 @@ import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
 import { FakeClock } from "../../infra/kernel/clock.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
-import { assetsById, deleteAsset, listAssets, storageUse } from "../../subgraphs/data/asset/asset.commands.ts";
-import { Asset, AssetObject, AssetPin, AssetUpload } from "../../subgraphs/data/asset/asset.entity.ts";
+import { assetsById, listAssets } from "../../subgraphs/data/asset/asset.commands.ts";
+import { AssetUpload } from "../../subgraphs/data/asset/asset.entity.ts";
 import { ASSET_LIMITS, type AssetLimits } from "../../subgraphs/data/asset/asset-limits.ts";
 import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
+import { storageUse } from "../../subgraphs/data/asset/asset-space.ts";
 import { collectAssetBytes } from "../../subgraphs/data/asset/collect-asset-bytes.ts";
+import { deleteAsset } from "../../subgraphs/data/asset/delete-asset.ts";
 import { storeUpload, type UploadDeps } from "../../subgraphs/data/asset/store-upload.ts";
+import { dataEntities } from "../../subgraphs/data/entities.ts";
 import { all, inPieces } from "./archive-samples.ts";
 import { testDatabase } from "./database.ts";
 
@@ -22,7 +25,7 @@ export async function assetFixture() {
   const scratchDir = path.join(folder, "scratch");
   await mkdir(scratchDir);
   const objects = await openDiskStore(path.join(folder, "store"));
-  const database = await testDatabase([Asset, AssetPin, AssetUpload, AssetObject]);
+  const database = await testDatabase(dataEntities);
   const { db } = database;
   let teams = 0;
 
@@ -51,7 +54,8 @@ export async function assetFixture() {
       storeUpload(deps(limits), actor, { name, stream: inPieces(Buffer.from(content)) }),
     read: async (sha256: string) => all((await objects.open(sha256))!.stream as AsyncIterable<Uint8Array>),
     get: async (actor: Actor, id: string) => (await assetsById(db, actor.tenantId, [id], clock.now()))[0]!,
-    remove: (actor: Actor, id: string) => deleteAsset(db, actor, id, clock.now()),
+    remove: (actor: Actor, id: string, store: ObjectStore = objects) =>
+      deleteAsset({ db, objects: store, clock }, actor, id),
     pin: (actor: Actor, assetIds: string[], holderId: string) =>
       db.command((tx) => assetPins.pin(tx, { tenantId: actor.tenantId, assetIds, holderId, now: clock.now() })),
     collect: (store: ObjectStore = objects) => collectAssetBytes({ db, objects: store, clock }),

@@ -1,11 +1,12 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
-import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
-import { storageUse } from "./asset.commands.ts";
-import { Asset, type AssetFormat } from "./asset.entity.ts";
+import { insertAsset, newAsset } from "./asset.commands.ts";
+import type { Asset, AssetFormat } from "./asset.entity.ts";
 import { ASSET } from "./asset.refusals.ts";
+import { announceState } from "./asset-events.ts";
 import type { AssetLimits } from "./asset-limits.ts";
+import { lockTeam, requirePlace, requireSpace } from "./asset-space.ts";
 
 /** An upload under way, as its process knows it. */
 export interface Upload {
@@ -18,14 +19,10 @@ export interface Upload {
 export function beginUpload(db: Database, tenantId: string, limits: AssetLimits, now: Date): Promise<Upload> {
   return db.command(async (tx) => {
     await lockTeam(tx, tenantId);
-    const [row] = await tx.sql<{ live: bigint }>(
-      "select count(*) as live from data.asset_upload where tenant_id = $1 and seen_at > $2",
-      [tenantId, new Date(now.getTime() - LIMITS.assetUploadSilenceMs)],
-    );
-    if (row!.live >= BigInt(limits.importsAtOnce)) throw new Refused(ASSET.imports_in_progress);
+    await requirePlace(tx, tenantId, limits, now);
     await requireSpace(tx, tenantId, 1, limits, now);
     const upload = { id: newId("upload", now), tenantId, startedAt: now };
-    await put(tx, upload, 0, null, now);
+    await putUpload(tx, upload, 0, null, now);
     return upload;
   });
 }
@@ -39,7 +36,7 @@ export function reportUpload(
   now: Date,
 ): Promise<void> {
   return db.command(async (tx) => {
-    await put(tx, upload, stagedBytes, null, now);
+    await putUpload(tx, upload, stagedBytes, null, now);
     await requireSpace(tx, upload.tenantId, 0, limits, now);
   });
 }
@@ -54,15 +51,27 @@ export function claimObject(
   object: { sha256: string; bytes: number },
   now: Date,
 ): Promise<void> {
-  return db.command(async (tx) => {
-    const [row] = await tx.sql<{ removing_since: Date | null }>(
-      `insert into data.asset_object (sha256, bytes, created_at) values ($1, $2, $3)
-       on conflict (sha256) do update set bytes = excluded.bytes returning removing_since`,
-      [object.sha256, object.bytes, now],
-    );
-    if (row!.removing_since) throw new Refused(ASSET.asset_commit_failed);
-    await put(tx, upload, object.bytes, object.sha256, now);
-  });
+  return db.command((tx) => claimObjectIn(tx, upload, object, now));
+}
+
+/** `claimObject` within a transaction. */
+export async function claimObjectIn(
+  tx: Tx,
+  upload: Upload,
+  object: { sha256: string; bytes: number },
+  now: Date,
+): Promise<void> {
+  const [row] = await tx.sql<{ removing_since: Date | null }>(
+    `insert into data.asset_object (sha256, bytes, created_at) values ($1, $2, $3)
+     on conflict (sha256) do update set bytes = excluded.bytes returning removing_since`,
+    [object.sha256, object.bytes, now],
+  );
+  if (row!.removing_since)
+    throw new Refused(ASSET.asset_commit_failed, {
+      message: "The same content was just being deleted.",
+      fix: "Repeat the request.",
+    });
+  await putUpload(tx, upload, object.bytes, object.sha256, now);
 }
 
 /** Makes the asset of a claimed upload; refused as `storage_quota_exceeded` when the team's storage cannot take it. */
@@ -77,38 +86,11 @@ export function commitUpload(
     await lockTeam(tx, upload.tenantId);
     await endUpload(tx, upload);
     await requireSpace(tx, upload.tenantId, stored.bytes, limits, now);
-    const asset: Asset = Object.assign(new Asset(), {
-      id: newId("asset", now),
-      tenantId: upload.tenantId,
-      kind: "upload",
-      name: stored.name,
-      state: "ready" as const,
-      revision: null,
-      sha256: stored.sha256,
-      format: stored.format,
-      storedBytes: stored.bytes,
-      importedBytes: stored.importedBytes,
-      createdAt: now,
-      readyAt: now,
-      deletedAt: null,
-      error: null,
-    });
-    await tx.sql(
-      `insert into data.asset (id, tenant_id, kind, name, state, sha256, format, stored_bytes, imported_bytes, created_at, ready_at)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)`,
-      [
-        asset.id,
-        asset.tenantId,
-        asset.kind,
-        asset.name,
-        asset.state,
-        asset.sha256,
-        asset.format,
-        asset.storedBytes,
-        asset.importedBytes,
-        now,
-      ],
-    );
+    const asset = newAsset({ tenantId: upload.tenantId, kind: "upload", name: stored.name, now });
+    const { sha256, format, importedBytes, bytes: storedBytes } = stored;
+    Object.assign(asset, { state: "ready", readyAt: now, sha256, format, importedBytes, storedBytes });
+    await insertAsset(tx, asset);
+    await announceState(tx, asset, now);
     return asset;
   });
 }
@@ -118,35 +100,21 @@ export function abandonUpload(db: Database, upload: Upload): Promise<void> {
   return db.command((tx) => endUpload(tx, upload));
 }
 
-async function endUpload(tx: Tx, upload: Upload): Promise<void> {
+export async function endUpload(tx: Tx, upload: Upload): Promise<void> {
   await tx.sql("delete from data.asset_upload where tenant_id = $1 and id = $2", [upload.tenantId, upload.id]);
 }
 
 /** Writes the upload's row, also when a sweep took it because it had been silent for long. */
-async function put(tx: Tx, upload: Upload, stagedBytes: number, sha256: string | null, now: Date): Promise<void> {
+export async function putUpload(
+  tx: Tx,
+  upload: Upload,
+  stagedBytes: number,
+  sha256: string | null,
+  now: Date,
+): Promise<void> {
   await tx.sql(
     `insert into data.asset_upload (id, tenant_id, staged_bytes, sha256, started_at, seen_at) values ($1, $2, $3, $4, $5, $6)
      on conflict (id) do update set staged_bytes = excluded.staged_bytes, sha256 = excluded.sha256, seen_at = excluded.seen_at`,
     [upload.id, upload.tenantId, stagedBytes, sha256, upload.startedAt, now],
   );
-}
-
-/** Uploads of one team begin and end one after the other, so that counts and sums are true while they are looked at. */
-async function lockTeam(tx: Tx, tenantId: string): Promise<void> {
-  await tx.sql("select pg_advisory_xact_lock(hashtextextended('data.asset/' || $1, 0))", [tenantId]);
-}
-
-async function requireSpace(
-  tx: Tx,
-  tenantId: string,
-  moreBytes: number,
-  limits: AssetLimits,
-  now: Date,
-): Promise<void> {
-  const { storedBytes, stagedBytes } = await storageUse(tx, tenantId, now);
-  if (storedBytes + stagedBytes + moreBytes > limits.quotaBytes)
-    throw new Refused(ASSET.storage_quota_exceeded, {
-      message: `The team's assets may take ${limits.quotaBytes} bytes; ${storedBytes} are stored and ${stagedBytes} are on their way.`,
-      extra: { storage_quota_bytes: limits.quotaBytes, stored_bytes: storedBytes, staged_bytes: stagedBytes },
-    });
 }

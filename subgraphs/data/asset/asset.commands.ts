@@ -1,11 +1,9 @@
-import type { Database, Queryer } from "../../../infra/db/database.ts";
-import type { Actor } from "../../../infra/kernel/actor.ts";
-import { isId } from "../../../infra/kernel/ids.ts";
+import type { Queryer, Tx } from "../../../infra/db/database.ts";
+
+import { newId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
-import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
+
 import { Asset } from "./asset.entity.ts";
-import { assetMachine } from "./asset.machine.ts";
-import { ASSET } from "./asset.refusals.ts";
 
 /** Assets that can be read: a deleted one for 30 days. */
 const READABLE = "(t.deleted_at is null or t.deleted_at > $2)";
@@ -37,47 +35,46 @@ export function listAssets(q: Queryer, tenantId: string, before: string | null, 
   );
 }
 
-/** What a team's assets take. */
-export interface StorageUse {
-  storedBytes: number;
-  /** Of uploads that are under way. */
-  stagedBytes: number;
-}
-
-export async function storageUse(q: Queryer, tenantId: string, now: Date): Promise<StorageUse> {
-  const [row] = await q.sql<{ stored: string; staged: string }>(
-    `select (select coalesce(sum(stored_bytes), 0) from data.asset where tenant_id = $1 and state <> 'deleted')::text as stored,
-            (select coalesce(sum(staged_bytes), 0) from data.asset_upload where tenant_id = $1 and seen_at > $2)::text as staged`,
-    [tenantId, new Date(now.getTime() - LIMITS.assetUploadSilenceMs)],
+/** How many holders each of these assets has. */
+export async function useCounts(q: Queryer, tenantId: string, ids: readonly string[]): Promise<number[]> {
+  const rows = await q.sql<{ asset_id: string; holders: bigint }>(
+    "select asset_id, count(*) as holders from data.asset_pin where tenant_id = $1 and asset_id = any($2) group by asset_id",
+    [tenantId, ids],
   );
-  return { storedBytes: Number(row!.stored), stagedBytes: Number(row!.staged) };
+  const found = new Map(rows.map((row) => [row.asset_id, Number(row.holders)]));
+  return ids.map((id) => found.get(id) ?? 0);
 }
 
-/**
- * Deletes an asset. It stays readable as deleted for 30 days; its bytes go when nothing else refers to them.
- * `not_found` for an unknown or deleted one, `asset_in_use` while it is imported or a run holds it.
- */
-export function deleteAsset(db: Database, actor: Actor, id: string, now: Date): Promise<Asset> {
-  return db.command(async (tx) => {
-    if (!isId("asset", id)) throw new Refused(COMMON.not_found);
-    // The lock makes a run that takes the asset just now wait for us, or us for it.
-    const asset = await tx.row(Asset, "where t.tenant_id = $1 and t.id = $2 for update", [actor.tenantId, id]);
-    if (!asset || asset.state === "deleted") throw new Refused(COMMON.not_found);
-    const next = assetMachine.decide(asset.state, "delete");
-    if (next !== "deleted") throw new Refused(ASSET.asset_in_use, { message: "The asset is still being imported." });
-    const [holder] = await tx.sql<{ holder_id: string }>(
-      "select holder_id from data.asset_pin where tenant_id = $1 and asset_id = $2 order by created_at limit 1",
-      [actor.tenantId, id],
-    );
-    if (holder)
-      throw new Refused(ASSET.asset_in_use, {
-        message: `The asset is used by ${holder.holder_id}.`,
-        extra: { holder_id: holder.holder_id },
-      });
-    await tx.sql(
-      "update data.asset set state = $3, deleted_at = $4, stored_bytes = 0 where tenant_id = $1 and id = $2",
-      [actor.tenantId, id, next, now],
-    );
-    return Object.assign(asset, { state: next, deletedAt: now, storedBytes: 0 });
+/** A new asset, on its way, with nothing stored. */
+export function newAsset(of: { tenantId: string; kind: string; name: string; now: Date }): Asset {
+  return Object.assign(new Asset(), {
+    id: newId("asset", of.now),
+    tenantId: of.tenantId,
+    kind: of.kind,
+    name: of.name,
+    state: "importing" as const,
+    revision: null,
+    sha256: null,
+    format: null,
+    storedBytes: 0,
+    importedBytes: 0,
+    createdAt: of.now,
+    readyAt: null,
+    deletedAt: null,
+    error: null,
+    errorMessage: null,
+    changeSeq: 1,
   });
+}
+
+export async function insertAsset(tx: Tx, asset: Asset): Promise<void> {
+  await tx.sql(
+    `insert into data.asset (id, tenant_id, kind, name, state, revision, sha256, format, stored_bytes, imported_bytes,
+       created_at, ready_at, change_seq)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+    [
+      ...[asset.id, asset.tenantId, asset.kind, asset.name, asset.state, asset.revision, asset.sha256, asset.format],
+      ...[asset.storedBytes, asset.importedBytes, asset.createdAt, asset.readyAt, asset.changeSeq],
+    ],
+  );
 }

@@ -1,6 +1,7 @@
 import { Index } from "@mikro-orm/decorators/legacy";
 import { attr, column, entity, table } from "../../../infra/db/attr.ts";
 import { closed } from "../../../infra/db/closed.ts";
+import type { Sealed } from "../secret/secret-box.ts";
 
 export const ASSET_STATES = closed("AssetState", "Where an asset is in its life.", [
   "importing",
@@ -20,10 +21,15 @@ export type AssetFormat = (typeof ASSET_FORMATS)[number];
 @entity("data", "asset", "Code or data of a team, kept for its runs.")
 @Index({ name: "asset_tenant", properties: ["tenantId", "id"] })
 @Index({ name: "asset_sha256", properties: ["sha256"] })
+@Index({
+  name: "asset_unfinished",
+  expression:
+    "create index asset_unfinished on data.asset (tenant_id, state) where state in ('importing', 'failed', 'deleting')",
+})
 export class Asset {
   @attr.id("The asset's id.") id!: string;
   @column.text() tenantId!: string;
-  @attr.text("Where it came from; `upload` for bytes that were sent.") kind!: string;
+  @attr.text("Where it came from: `upload` for bytes that were sent, else the kind of the import.") kind!: string;
   @attr.text("The file name it came with.") name!: string;
   @attr.oneOf(ASSET_STATES, "Where it is in its life. Only a ready asset can be used.") state!: AssetState;
   @attr.text("The revision of its source; null where a source has none.", { nullable: true }) revision!: string | null;
@@ -37,6 +43,32 @@ export class Asset {
   @attr.at("When it became ready.", { nullable: true }) readyAt!: Date | null;
   @attr.at("When it was deleted; it can be read for 30 days after.", { nullable: true }) deletedAt!: Date | null;
   @attr.text("Why it failed, in one word.", { nullable: true }) error!: string | null;
+  @attr.text("Why it failed, for a person; free of values of the request.", { nullable: true })
+  errorMessage!: string | null;
+  /** Counts what changed of it; a stream goes on after the last number that it showed. */
+  @column.int({ defaultRaw: "0" }) changeSeq!: number;
+}
+
+/**
+ * An import that is admitted and not over. It is resumable unless a credential came along: that is in the memory of one
+ * process only. `fence` counts the processes that took it up; a write with an older number comes too late.
+ */
+@table("data", "asset_import")
+@Index({ name: "asset_import_lease", properties: ["leaseUntil"] })
+export class AssetImport implements Sealed {
+  @column.id() assetId!: string;
+  @column.text() tenantId!: string;
+  /** The request, sealed since a signed link is as good as a credential. */
+  @column.text() masterKeyId!: string;
+  @column.bytes() wrappedKey!: Buffer;
+  @column.bytes() ciphertext!: Buffer;
+  @column.flag() resumable!: boolean;
+  @column.int() fence!: number;
+  /** Until when its process has it; free before the first one came and after one let go. */
+  @column.at() leaseUntil!: Date;
+  /** When it fails whatever it is at. */
+  @column.at() deadlineAt!: Date;
+  @column.at() createdAt!: Date;
 }
 
 /** A holder, such as a workload, that keeps an asset from deletion until it lets go. */
@@ -49,7 +81,7 @@ export class AssetPin {
   @column.at() createdAt!: Date;
 }
 
-/** An upload that is under way. It counts against the team's storage and its number of uploads while it is heard of. */
+/** An upload, or an import under its asset's id, that is under way. It counts against the team's storage and its number of uploads while it is heard of. */
 @table("data", "asset_upload")
 @Index({ name: "asset_upload_tenant", properties: ["tenantId"] })
 @Index({ name: "asset_upload_sha256", properties: ["sha256"] })

@@ -6,11 +6,11 @@ test("every state of an asset answers every event as reviewed", () => {
   expect(assetMachine.states).toEqual(ASSET_STATES);
   expect(assetMachine.print()).toBe(
     [
-      "importing: stored→ready  broke→failed  delete→refuse",
-      "ready: stored→refuse  broke→refuse  delete→deleted",
-      "failed: stored→refuse  broke→ignore  delete→deleted",
-      "deleting: stored→refuse  broke→refuse  delete→deleted",
-      "deleted: stored→refuse  broke→refuse  delete→refuse",
+      "importing: stored→ready  broke→failed  delete→refuse  removed→refuse",
+      "ready: stored→refuse  broke→refuse  delete→deleting  removed→refuse",
+      "failed: stored→refuse  broke→ignore  delete→deleting  removed→refuse",
+      "deleting: stored→refuse  broke→refuse  delete→ignore  removed→deleted",
+      "deleted: stored→refuse  broke→refuse  delete→refuse  removed→ignore",
     ].join("\n"),
   );
 });

@@ -2,6 +2,37 @@ import { refusals } from "../../../infra/kernel/refusal.ts";
 
 export const ASSET = refusals({
   invalid_import: [400, "A field of the upload is not acceptable.", "Correct the field that the message names."],
+  invalid_ref: [
+    400,
+    "The ref is not a name that a branch, tag or commit can have.",
+    "Give a branch, tag or commit of at most 255 bytes, or leave it out for main.",
+  ],
+  token_not_allowed: [
+    400,
+    "This kind of import takes no credential.",
+    "Use a signed link for a private file, and leave the token out.",
+  ],
+  source_unavailable: [
+    400,
+    "The source did not give the file.",
+    "Check the name and that the source is reachable, then import again.",
+  ],
+  source_unauthorized: [
+    400,
+    "The source wants other credentials.",
+    "Send a token that may read it, or connect an account that may.",
+  ],
+  source_private_address: [
+    400,
+    "The source is not on the public internet.",
+    "Use a public address, or upload the file.",
+  ],
+  source_timeout: [400, "The source took too long.", "Import less at once, or upload the file."],
+  checksum_mismatch: [
+    400,
+    "A file of the source is not what the source's own list says it is.",
+    "Import again; if it stays so, the source is damaged.",
+  ],
   unsupported_archive: [400, "This kind of archive cannot be unpacked.", "Use .zip, .tar, .tar.gz or .tar.zst."],
   invalid_archive: [400, "The archive is damaged or cut short.", "Make the archive again and upload it whole."],
   unsafe_archive: [
@@ -20,6 +51,12 @@ export const ASSET = refusals({
   ],
   asset_in_use: [409, "The asset is in use.", "Wait until the work that uses it is over."],
   asset_commit_failed: [500, "The asset could not be recorded.", "Look at the list of assets, then upload again."],
+  asset_delete_failed: [
+    500,
+    "The deletion did not finish.",
+    "Delete the asset again; it stays in state deleting until then, and is finished by itself later.",
+  ],
+  import_interrupted: [500, "The process that fetched the source ended before it was done.", "Import again."],
   object_store_unavailable: [
     502,
     "The object store cannot be reached or has no space left.",

@@ -1,4 +1,17 @@
-import { Arg, Ctx, Field, ID, InputType, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import {
+  Arg,
+  Ctx,
+  Field,
+  FieldResolver,
+  ID,
+  InputType,
+  Int,
+  Mutation,
+  ObjectType,
+  Query,
+  Resolver,
+  Root,
+} from "type-graphql";
 import { connectionOf, FIRST, type Page, page, pageSize } from "../../../infra/graphql/connection.ts";
 import { actorOf, type GraphContext } from "../../../infra/graphql/context.ts";
 import { SafeInt } from "../../../infra/graphql/scalars.ts";
@@ -6,8 +19,10 @@ import { isId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import type { DataContext } from "../data-context.ts";
-import { assetsById, deleteAsset, listAssets, storageUse } from "./asset.commands.ts";
+import { assetsById, listAssets, useCounts } from "./asset.commands.ts";
 import { Asset } from "./asset.entity.ts";
+import { storageUse } from "./asset-space.ts";
+import { deleteAsset } from "./delete-asset.ts";
 
 export const AssetConnection = connectionOf(Asset, "Asset");
 
@@ -64,6 +79,16 @@ export class AssetResolver {
     return asset;
   }
 
+  @FieldResolver(() => Int, {
+    description: "How many workloads, sandboxes and the like hold it; it cannot be deleted then.",
+  })
+  useCount(@Root() asset: Asset, @Ctx() context: GraphContext): Promise<number> {
+    const { tenantId } = actorOf(context, "data:read");
+    return context
+      .loader<string, number>("assetUseCount", (ids) => useCounts(context.db, tenantId, ids))
+      .load(asset.id);
+  }
+
   @Query(() => AssetStorage, { description: "What the team's assets take, and what they may take." })
   async assetStorage(@Ctx() context: DataContext): Promise<AssetStorage> {
     const { tenantId } = actorOf(context, "data:read");
@@ -72,13 +97,17 @@ export class AssetResolver {
     return { maxImportBytes: importBytes, storageQuotaBytes: quotaBytes, ...use, billingEnabled: false };
   }
 
-  @Mutation(() => DeleteAssetPayload, { description: "Deletes an asset that no run uses." })
+  @Mutation(() => DeleteAssetPayload, {
+    description:
+      "Deletes an asset that nothing uses. Repeat it when it fails: the asset is `deleting` until it is done.",
+  })
   async deleteAsset(
     @Arg("input", () => DeleteAssetInput, { description: "The asset to delete." }) input: DeleteAssetInput,
-    @Ctx() context: GraphContext,
+    @Ctx() context: DataContext,
   ): Promise<DeleteAssetPayload> {
     const actor = actorOf(context, "data:write");
-    return { asset: await deleteAsset(context.db, actor, input.id, context.clock.now()) };
+    const deps = { db: context.db, objects: context.data.assetObjects, clock: context.clock };
+    return { asset: await deleteAsset(deps, actor, input.id) };
   }
 }
 

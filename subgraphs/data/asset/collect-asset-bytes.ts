@@ -2,6 +2,8 @@ import type { Database } from "../../../infra/db/database.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { ObjectStore } from "../../../infra/objects/object-store.ts";
+import { REMOVAL_LEASE_MS, UNUSED } from "./asset-object.ts";
+import { finishDeletions } from "./delete-asset.ts";
 
 export interface CollectDeps {
   db: Database;
@@ -10,20 +12,20 @@ export interface CollectDeps {
   clock: Clock;
 }
 
-/** A removal that did not finish is taken up by another process after this; its own process gives up well before. */
-const REMOVAL_LEASE_MS = 600_000;
+/** Its own process gives a removal up well before another takes it up. */
 const REMOVAL_GIVES_UP_MS = REMOVAL_LEASE_MS / 2;
 
 /**
  * Removes bytes that nothing refers to any more, at most `limit` objects: those of deleted assets and of uploads that
  * broke after their bytes were stored. Claim, act, settle: the claim marks the objects under their rows' locks, and who
- * wants to use bytes takes the same lock first, so either the use is seen here or the mark is seen there. Also forgets
- * dead uploads, and assets that were deleted 30 days ago. Answers how many objects went.
+ * wants to use bytes takes the same lock first, so either the use is seen here or the mark is seen there. Also finishes
+ * deletions, and forgets dead uploads and assets that were deleted, or failed, 30 days ago. Answers how many objects went.
  */
 export async function collectAssetBytes(deps: CollectDeps, limit = 100): Promise<number> {
   const { db, objects, clock } = deps;
   const now = clock.now();
   await forget(db, now);
+  await finishDeletions(deps, limit);
   const marked = await markGarbage(db, now, limit);
   const startedMs = clock.monotonicMs();
   let removed = 0;
@@ -41,25 +43,23 @@ function forget(db: Database, now: Date): Promise<void> {
     await tx.sql("delete from data.asset_upload where seen_at < $1", [
       new Date(now.getTime() - 5 * LIMITS.assetUploadSilenceMs),
     ]);
-    await tx.sql("delete from data.asset where state = 'deleted' and deleted_at < $1", [
-      new Date(now.getTime() - LIMITS.deletedAssetMs),
-    ]);
+    const before = new Date(now.getTime() - LIMITS.deletedAssetMs);
+    await tx.sql("delete from data.asset where state = 'deleted' and deleted_at < $1", [before]);
+    await tx.sql("delete from data.asset where state = 'failed' and stored_bytes = 0 and created_at < $1", [before]);
   });
 }
 
 /** Two statements: the second has a snapshot taken under the locks of the first, so it sees every claim before them. */
 function markGarbage(db: Database, now: Date, limit: number): Promise<string[]> {
   return db.command(async (tx) => {
-    const unused = `not exists (select 1 from data.asset a where a.sha256 = o.sha256 and a.state <> 'deleted')
-                and not exists (select 1 from data.asset_upload u where u.sha256 = o.sha256)`;
     const locked = await tx.sql<{ sha256: string }>(
       `select o.sha256 from data.asset_object o
-        where (o.removing_since is null or o.removing_since < $1) and ${unused}
+        where (o.removing_since is null or o.removing_since < $1) and ${UNUSED}
         order by o.created_at limit $2 for update skip locked`,
       [new Date(now.getTime() - REMOVAL_LEASE_MS), limit],
     );
     const marked = await tx.sql<{ sha256: string }>(
-      `update data.asset_object o set removing_since = $1 where o.sha256 = any($2) and ${unused} returning o.sha256`,
+      `update data.asset_object o set removing_since = $1 where o.sha256 = any($2) and ${UNUSED} returning o.sha256`,
       [now, locked.map((o) => o.sha256)],
     );
     return marked.map((o) => o.sha256);

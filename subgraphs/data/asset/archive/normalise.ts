@@ -4,6 +4,7 @@ import { Refused } from "../../../../infra/kernel/refusal.ts";
 import { ASSET } from "../asset.refusals.ts";
 import type { ArchiveEntry, ArchiveKind, ArchiveLimits } from "./entry.ts";
 import { EntryGuard } from "./entry-guard.ts";
+import { withoutTop } from "./strip-top.ts";
 import { damaged } from "./tar-header.ts";
 import { readTar } from "./tar-reader.ts";
 import { writeTar } from "./tar-writer.ts";
@@ -18,8 +19,21 @@ export type ArchiveSource =
  * Any supported archive as one checked tar, as a stream. Throws a refusal in the middle of it when the archive turns out
  * to be unsafe, damaged or too large, so whoever stores it must drop what came before.
  */
-export function normalisedTar(source: ArchiveSource, limits: ArchiveLimits): AsyncGenerator<Buffer, void, undefined> {
-  return writeTar(admitted(entriesOf(source, limits), new EntryGuard(limits)));
+export function normalisedTar(
+  source: ArchiveSource,
+  limits: ArchiveLimits,
+  { stripTop = false }: { stripTop?: boolean | undefined } = {},
+): AsyncGenerator<Buffer, void, undefined> {
+  const entries = entriesOf(source, limits);
+  return checkedTar(stripTop ? withoutTop(entries) : entries, limits);
+}
+
+/** Entries from anywhere as one checked tar; refuses as `normalisedTar` does. */
+export function checkedTar(
+  entries: AsyncIterable<ArchiveEntry>,
+  limits: ArchiveLimits,
+): AsyncGenerator<Buffer, void, undefined> {
+  return writeTar(admitted(entries, new EntryGuard(limits)));
 }
 
 async function* admitted(entries: AsyncIterable<ArchiveEntry>, guard: EntryGuard): AsyncGenerator<ArchiveEntry> {

@@ -1,0 +1,169 @@
+import type { Database } from "../../infra/db/database.ts";
+import type { Clock } from "../../infra/kernel/clock.ts";
+import { LIMITS } from "../../infra/kernel/limits.ts";
+import { Refused } from "../../infra/kernel/refusal.ts";
+import { FetchFailed } from "../../infra/net/fetch-https.ts";
+import type { StoredObject } from "../../infra/objects/object-store.ts";
+import type { Logger } from "../../infra/telemetry/logger.ts";
+import { ASSET } from "../../subgraphs/data/asset/asset.refusals.ts";
+import { ByteMeter } from "../../subgraphs/data/asset/byte-meter.ts";
+import {
+  claimImported,
+  commitImport,
+  failImport,
+  type Imported,
+  releaseImport,
+  reportImport,
+} from "../../subgraphs/data/asset/import/import.commands.ts";
+import { type ImportClaim, StaleImport } from "../../subgraphs/data/asset/import/import-claim.ts";
+import { openSource, type SourceDeps } from "../../subgraphs/data/asset/import/open-source.ts";
+import { sourceRefusal } from "../../subgraphs/data/asset/import/source-answer.ts";
+import {
+  type Content,
+  formatOf,
+  type StoreDeps,
+  storeContent,
+  storeRefusal,
+} from "../../subgraphs/data/asset/store-content.ts";
+import type { GithubAccountPort } from "../../subgraphs/data/published.ts";
+
+export interface ImportDeps extends SourceDeps, StoreDeps {
+  db: Database;
+  clock: Clock;
+  /** Whose token is used for a repository when none came along. */
+  githubAccounts: GithubAccountPort;
+  logger: Logger;
+}
+
+/** How often a process that fetches a source says that it is alive. */
+const REPORT_EVERY_MS = 2_000;
+
+/**
+ * Fetches the source of an import that this process has, stores it and makes its asset ready, or failed with the reason.
+ * Never throws for what the source or the store did. When `stopping` aborts, an import that any process can do is let go,
+ * and one whose credential only this process has fails. Throws what the database throws; the import is then found by its
+ * lease.
+ */
+export async function fetchImport(
+  deps: ImportDeps,
+  claim: ImportClaim,
+  { token, stopping }: { token: string | null; stopping: AbortSignal },
+): Promise<void> {
+  const { db, clock, limits, logger } = deps;
+  const watch = new Watch(deps, claim);
+  const signal = AbortSignal.any([watch.signal, stopping]);
+  const done = watch.run();
+  try {
+    const imported = await fetchAndStore(deps, claim, { token, meter: watch.meter, signal });
+    await claimImported(db, claim, imported, clock.now());
+    if (!(await deps.objects.has(imported.sha256))) throw new Refused(ASSET.asset_commit_failed);
+    await commitImport(db, claim, imported, limits, clock.now());
+  } catch (error) {
+    if (error instanceof StaleImport || watch.signal.reason instanceof StaleImport) return;
+    if (!(error instanceof Refused) && !stopping.aborted) throw error;
+    if (stopping.aborted && token === null) return await letGo(deps, claim);
+    const refused = stopping.aborted ? new Refused(ASSET.import_interrupted) : (error as Refused);
+    if (refused.cause)
+      logger.info({ err: refused.cause, assetId: claim.assetId, code: refused.kind.code }, "an import failed");
+    await unlessStale(failImport(db, claim, refused, clock.now()));
+  } finally {
+    watch.stop();
+    await done;
+  }
+}
+
+async function fetchAndStore(
+  deps: ImportDeps,
+  claim: ImportClaim,
+  { token, meter, signal }: { token: string | null; meter: ByteMeter; signal: AbortSignal },
+): Promise<Imported> {
+  const credential = token ?? (await accountToken(deps, claim));
+  try {
+    const { revision, content } = await openSource(deps, claim.source, { token: credential, signal, meter });
+    const stored = await store(deps, claim, content, meter);
+    return { ...stored, importedBytes: meter.bytes, format: formatOf(content), revision };
+  } catch (error) {
+    // What ended it says why, whatever it looked like to the stream that was cut off.
+    if (signal.aborted) throw signal.reason;
+    throw error instanceof FetchFailed ? sourceRefusal(error) : error;
+  }
+}
+
+/** Tells the source's failures, which come through the store's streams, from the store's own. */
+async function store(deps: ImportDeps, claim: ImportClaim, content: Content, meter: ByteMeter): Promise<StoredObject> {
+  try {
+    return await storeContent(deps, `${claim.assetId}-${claim.fence}`, content);
+  } catch (error) {
+    const failure = error instanceof FetchFailed ? error : meter.failure;
+    throw failure instanceof FetchFailed ? failure : storeRefusal(error);
+  }
+}
+
+async function accountToken(deps: ImportDeps, claim: ImportClaim): Promise<string | null> {
+  if (claim.source.kind !== "github") return null;
+  const account = await deps.githubAccounts.reveal(deps.db, { tenantId: claim.tenantId });
+  return account?.token ?? null;
+}
+
+function letGo({ db, clock }: ImportDeps, claim: ImportClaim): Promise<void> {
+  return unlessStale(releaseImport(db, claim, clock.now()));
+}
+
+async function unlessStale(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!(error instanceof StaleImport)) throw error; // a stale import is another process's to end
+  }
+}
+
+/** Reports an import while it is fetched, and cuts it off when its time is over, its team's storage is full or it is stale. */
+class Watch {
+  readonly meter: ByteMeter;
+  readonly #cut = new AbortController();
+  readonly #stopped = new AbortController();
+  readonly #deps: ImportDeps;
+  readonly #claim: ImportClaim;
+
+  constructor(deps: ImportDeps, claim: ImportClaim) {
+    this.#deps = deps;
+    this.#claim = claim;
+    this.meter = new ByteMeter(deps.limits.importBytes);
+  }
+
+  get signal(): AbortSignal {
+    return this.#cut.signal;
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  async run(): Promise<void> {
+    const { clock } = this.#deps;
+    const stopped = this.#stopped.signal;
+    while (!stopped.aborted && !this.signal.aborted) {
+      const leftMs = this.#claim.deadlineAt.getTime() - clock.now().getTime();
+      if (leftMs <= 0) this.#cut.abort(timedOut());
+      else await clock.sleep(Math.min(REPORT_EVERY_MS, leftMs), stopped);
+      if (!stopped.aborted && !this.signal.aborted) await this.#report();
+    }
+  }
+
+  async #report(): Promise<void> {
+    const { db, limits, clock, logger } = this.#deps;
+    try {
+      await reportImport(db, this.#claim, this.meter.bytes, limits, clock.now());
+    } catch (error) {
+      if (error instanceof StaleImport || error instanceof Refused) this.#cut.abort(error);
+      // A report that did not get through is made up for by the next; without any, the lease runs out.
+      else logger.warn({ err: error, assetId: this.#claim.assetId }, "an import could not be reported");
+    }
+  }
+}
+
+function timedOut(): Refused {
+  return new Refused(ASSET.source_timeout, {
+    message: `The import was not done within ${LIMITS.assetImportMs / 60_000} minutes.`,
+  });
+}
