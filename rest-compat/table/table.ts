@@ -5,6 +5,7 @@ import { CONNECTIONS } from "./connections.ts";
 import { POOLS } from "./pools.ts";
 import { RL } from "./rl.ts";
 import { SECRETS } from "./secrets.ts";
+import { WEBHOOKS } from "./webhooks.ts";
 import { WORKLOADS } from "./workloads.ts";
 import { WORKSPACES } from "./workspaces.ts";
 
@@ -14,6 +15,7 @@ export const TABLE: Table = {
   ...WORKLOADS,
   ...ASSETS,
   ...SECRETS,
+  ...WEBHOOKS,
   ...CONNECTIONS,
   ...WORKSPACES,
   ...POOLS,
