@@ -3,11 +3,13 @@ import type { FastifyInstance } from "fastify";
 import { remote } from "../gateway/executors/http.ts";
 import { inProcess } from "../gateway/executors/in-process.ts";
 import { createGateway, type Gateway } from "../gateway/gateway.ts";
-import { memoryRateLimit } from "../gateway/plugins/rate-limit.ts";
+import { memoryRateLimit, type RateLimit } from "../gateway/plugins/rate-limit.ts";
+import { sharedRateLimit } from "../gateway/plugins/shared-rate-limit.ts";
 import type { SubgraphExecutor } from "../gateway/request.ts";
 import { createServer } from "../gateway/server.ts";
 import { Json, SafeInt, Usd } from "../infra/graphql/scalars.ts";
 import type { Subgraph } from "../infra/graphql/subgraph.ts";
+import { openPostgresRateCounts, openRedisRateCounts } from "../infra/live/rate-counts.ts";
 import { MAX_FRAME_BYTES } from "../infra/runner/protocol.ts";
 import { projectFile } from "../infra/telemetry/project-root.ts";
 import { readContract } from "../rest-compat/contract.ts";
@@ -43,7 +45,7 @@ export async function createGatewayServer(
     clock,
     scalars: [Usd, SafeInt, Json],
     introspection: settings.introspection,
-    rateLimit: memoryRateLimit(settings.requestsPerKeyPerSecond),
+    rateLimit: await rateLimitOf(parts, plan),
     persisted: {
       operations: settings.persistedOperations ? readPersistedOperations(settings.persistedOperations) : new Map(),
       only: settings.persistedOnly,
@@ -58,6 +60,16 @@ export async function createGatewayServer(
   });
   await serveRest(app, parts, plan, gateway, compute);
   return app;
+}
+
+/** A gateway that runs alone counts by itself; others share their counts in Redis, or in the database without it. */
+async function rateLimitOf(parts: Parts, plan: ProcessPlan): Promise<RateLimit> {
+  const { settings, db, clock, logger, drain } = parts;
+  const perSecond = settings.requestsPerKeyPerSecond;
+  if (plan.alone) return memoryRateLimit(perSecond);
+  const counts = settings.redisUrl ? openRedisRateCounts(settings.redisUrl, logger) : await openPostgresRateCounts(db);
+  drain.onClose("rate counts", () => counts.close());
+  return sharedRateLimit({ perSecond, counts, clock, log: logger });
 }
 
 /** One for each subgraph: those of this process without HTTP, the others at their addresses. */

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
-import { backoffMs, RECONNECT_BACKOFF } from "../queue/backoff.ts";
+import { quietly } from "../queue/quietly.ts";
+import { redisOptions } from "../queue/redis-options.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Outgoing } from "./outgoing.ts";
 import { Sleepers, type Wakeups } from "./wakeups.ts";
@@ -12,15 +13,14 @@ const COMMAND_TIMEOUT_MS = 5_000;
 export async function openRedisWakeups(url: string, logger: Logger): Promise<Wakeups> {
   const sleepers = new Sleepers((err) => logger.error({ err }, "a sleeper failed when it was woken"));
   const self = randomUUID();
-  const retryStrategy = (failures: number) => backoffMs(RECONNECT_BACKOFF, failures, Math.random);
-  const speaking = new Redis(url, { retryStrategy, maxRetriesPerRequest: 1, commandTimeout: COMMAND_TIMEOUT_MS });
-  const listening = new Redis(url, { retryStrategy, maxRetriesPerRequest: null });
+  const speaking = new Redis(url, { ...redisOptions(), maxRetriesPerRequest: 1, commandTimeout: COMMAND_TIMEOUT_MS });
+  const listening = new Redis(url, { ...redisOptions(), maxRetriesPerRequest: null });
   const outgoing = new Outgoing(
     async (message) => void (await speaking.publish(CHANNEL, `${self} ${message}`)),
     (err) => logger.warn({ err }, "a wake-up could not be sent yet"),
   );
   for (const client of [speaking, listening]) {
-    client.on("error", (err) => logger.warn({ err }, "the line for wake-ups lost Redis"));
+    client.on("error", quietly(logger, "the line for wake-ups lost Redis"));
   }
   listening.on("message", (_channel: string, message: string) => {
     const [from, ...topics] = message.split(" ");
