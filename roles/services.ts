@@ -1,6 +1,7 @@
 import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
 import { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
 import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
+import { connectionPins } from "../subgraphs/data/connection/connection-pins.ts";
 import { pools } from "../subgraphs/pools/pool/pool.port.ts";
 import { computeSettings } from "./compute-settings.ts";
 import { foreignNouns } from "./foreign-nouns.ts";
@@ -13,6 +14,7 @@ export function computeServices(parts: Parts, origin: string): ComputeServices {
     market: new OfferMarket(),
     assets: assetPins,
     secrets: parts.secretPins,
+    connections: connectionPins,
     pools,
     exists: foreignNouns,
     wakeups: parts.wakeups,

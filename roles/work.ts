@@ -8,6 +8,7 @@ import { hostFolder } from "../infra/runner/host/host-folder.ts";
 import type { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
 import type { ComputeSettings } from "../subgraphs/compute/settings.ts";
 import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
+import { connectionPins } from "../subgraphs/data/connection/connection-pins.ts";
 import { closeWorkloadJob } from "../workers/compute/close-workload.ts";
 import { commitLogJob } from "../workers/compute/commit-log.ts";
 import type { ComputeWorkerDeps } from "../workers/compute/compute-workers.ts";
@@ -22,6 +23,7 @@ import { booksReconciler } from "../workers/reconcile/books.ts";
 import { leaseReconciler } from "../workers/reconcile/expired-leases.ts";
 import { offersReconciler } from "../workers/reconcile/offers.ts";
 import { orphansReconciler } from "../workers/reconcile/orphans.ts";
+import { retention } from "../workers/reconcile/retention.ts";
 import { startReconcilers } from "../workers/reconcile/schedule.ts";
 import { unfinishedReconciler } from "../workers/reconcile/unfinished-business.ts";
 import { waitingStagesReconciler } from "../workers/reconcile/waiting-stages.ts";
@@ -71,7 +73,7 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
     releaseAttemptJob(deps),
     settlePlacementJob,
     commitLogJob(parts.objects.results),
-    closeWorkloadJob({ assets: assetPins, secrets: parts.secretPins }),
+    closeWorkloadJob({ assets: assetPins, secrets: parts.secretPins, connections: connectionPins }),
     enforceDeadlineJob,
     ...dataJobs(parts),
   ] as unknown as JobImplementation[];
@@ -97,6 +99,11 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
       unfinishedReconciler(deps),
       booksReconciler(deps),
       ...dataReconcilers(parts),
+      retention({
+        ...{ db, clock, logger, ...parts.objects },
+        resultRetentionDays: parts.settings.resultRetentionDays,
+        knownJobs: definitions.map((definition) => definition.name),
+      }),
     ],
     { clock, logger, wakeups, random },
   );

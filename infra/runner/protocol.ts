@@ -42,6 +42,8 @@ export interface NetworkPolicy {
   hosts: string[];
   /** Private hosts or CIDRs that may be reached all the same (operator's setting). */
   allowPrivate: string[];
+  /** Only port 443, for `allowlist`; absent means 80 as well. */
+  httpsOnly?: boolean;
 }
 
 /** Bytes that the host fetches from intake before the command starts. */

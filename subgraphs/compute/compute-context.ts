@@ -3,7 +3,7 @@ import type { Exists } from "../../infra/db/exists.ts";
 import type { GraphContext } from "../../infra/graphql/context.ts";
 import type { Wakeups } from "../../infra/live/wakeups.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
-import type { AssetPort, SecretPort } from "../data/published.ts";
+import type { AssetPort, ConnectionPort, SecretPort } from "../data/published.ts";
 import type { PoolPort } from "../pools/published.ts";
 import type { ForeignNoun } from "./foreign-nouns.ts";
 import type { OfferMarket } from "./offer/offer-market.ts";
@@ -15,6 +15,7 @@ export interface ComputeServices {
   readonly market: OfferMarket;
   readonly assets: AssetPort;
   readonly secrets: SecretPort;
+  readonly connections: ConnectionPort;
   readonly pools: PoolPort;
   /** Whether the tenant has an object of another domain. */
   readonly exists: Record<ForeignNoun, Exists>;

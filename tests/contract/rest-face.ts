@@ -23,6 +23,7 @@ import { bytesPorts } from "../../roles/bytes.ts";
 import { buildSubgraph, composeSupergraph, contextFor, SUBGRAPH_NAMES } from "../../roles/graph.ts";
 import type { Parts } from "../../roles/parts.ts";
 import type { ProcessPlan } from "../../roles/process-plan.ts";
+import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
 import { type ComputeGraph, computeGraph, MEMBER, STRANGER, TEAM_KEY } from "../support/compute-graph.ts";
 import { checkResponse } from "./check-response.ts";
 
@@ -77,8 +78,8 @@ const NOWHERE: FetchFrom = {
   huggingFaceUrl: "https://hf.invalid",
 };
 
-export async function restFace(from: FetchFrom = NOWHERE): Promise<RestFace> {
-  const compute = await computeGraph();
+export async function restFace(from: FetchFrom = NOWHERE, settings: Partial<ComputeSettings> = {}): Promise<RestFace> {
+  const compute = await computeGraph(settings);
   const dataDir = mkdtempSync(path.join(tmpdir(), "nodus-rest-"));
   const logger = createLogger({ level: "silent", role: "test" });
   const drain = new Drain(logger);

@@ -9,6 +9,7 @@ import { createFace } from "../../roles/serve.ts";
 import type { ComputeServices } from "../../subgraphs/compute/compute-context.ts";
 import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
 import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
+import { connectionPins } from "../../subgraphs/data/connection/connection-pins.ts";
 import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
 import { machineKinds, makeTenants, offerAll, silentMarket } from "./bench-data.ts";
 import { openWorkloads } from "./open-workloads.ts";
@@ -36,6 +37,7 @@ async function serve(): Promise<void> {
     market: new OfferMarket(),
     assets: assetPins,
     secrets: parts.secretPins,
+    connections: connectionPins,
     pools,
     exists: foreignNouns,
     wakeups: parts.wakeups,

@@ -21,6 +21,7 @@ import { syncOffers } from "../../subgraphs/compute/offer/sync-offers.commands.t
 import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
 import type { WorkloadDeps } from "../../subgraphs/compute/workload/create-workload.ts";
 import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
+import { connectionPins } from "../../subgraphs/data/connection/connection-pins.ts";
 import { offerDelivery } from "../../subgraphs/data/delivery/offer-delivery.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../../subgraphs/data/secret/secret-pins.ts";
@@ -82,6 +83,7 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
     market: new OfferMarket(),
     assets: assetPins,
     secrets: new SecretPins(secretBox),
+    connections: connectionPins,
     pools,
     exists: foreignNouns,
     wakeups: { on: (topic, f) => sleepers.on(topic, f), healthy: true },

@@ -1,12 +1,13 @@
 import { DONE, implementJob, type JobImplementation } from "../../infra/queue/implement-job.ts";
 import { closeWorkload } from "../../subgraphs/compute/jobs.ts";
 import { NOTHING_POSTED, settleWorkload } from "../../subgraphs/compute/lifecycle/settlement.commands.ts";
-import type { AssetPort, SecretPort } from "../../subgraphs/data/published.ts";
+import type { AssetPort, ConnectionPort, SecretPort } from "../../subgraphs/data/published.ts";
 
-/** Lets go of a finished workload's assets and secrets. */
+/** Lets go of a finished workload's assets, connections and secrets. */
 export function closeWorkloadJob(ports: {
   assets: AssetPort;
   secrets: SecretPort;
+  connections: ConnectionPort;
 }): JobImplementation<{ workloadId: string }> {
   return implementJob(closeWorkload, async ({ workloadId }, { db, clock }) => {
     const now = clock.now();
@@ -17,6 +18,7 @@ export function closeWorkloadJob(ports: {
       ]);
       if (!settled) return; // something of it is still open; its end sends again
       await ports.assets.release(tx, workloadId, now);
+      await ports.connections.release(tx, workloadId, now);
       await ports.secrets.release(tx, workloadId, now);
     });
     return DONE;

@@ -100,6 +100,12 @@ describe("EgressPolicy", () => {
     });
   });
 
+  it("lets nothing out without encryption where the policy says so", async () => {
+    const allow: Partial<NetworkPolicy> = { mode: "allowlist", hosts: ["allowed.test"], httpsOnly: true };
+    expect(await judge(allow, "allowed.test", 443)).toMatchObject({ allowed: true });
+    expect(await judge(allow, "allowed.test", 80)).toEqual({ allowed: false, reason: "policy" });
+  });
+
   it("lets exactly the listed hosts out, on ports 80 and 443", async () => {
     const allow: Partial<NetworkPolicy> = { mode: "allowlist", hosts: ["allowed.test"] };
     expect(await judge(allow, "ALLOWED.test.")).toEqual({ allowed: true, addresses: ["93.184.216.34"] });

@@ -4,6 +4,7 @@ import type { NetworkPolicy } from "../protocol.ts";
 
 /** Ports that an allowlisted host may be reached on. */
 const ALLOWLIST_PORTS = new Set([80, 443]);
+const HTTPS_PORTS = new Set([443]);
 
 /** Answers with every address of a name; rejects when there is none. */
 export type Resolve = (hostname: string) => Promise<string[]>;
@@ -46,7 +47,8 @@ export class EgressPolicy {
   #nameAllowed(host: string, port: number): boolean {
     if (host === "" || !Number.isInteger(port) || port < 1 || port > 65_535) return false;
     if (this.#policy.mode === "open") return true;
-    return this.#policy.mode === "allowlist" && ALLOWLIST_PORTS.has(port) && this.#hosts.has(host);
+    const ports = this.#policy.httpsOnly ? HTTPS_PORTS : ALLOWLIST_PORTS;
+    return this.#policy.mode === "allowlist" && ports.has(port) && this.#hosts.has(host);
   }
 
   #addressAllowed(host: string, address: string): boolean {

@@ -29,10 +29,22 @@ export interface StageSpec {
   resumeOnInterruption: boolean;
   checkpointPaths: string[];
   network: NetworkPolicy;
-  /** Environment variable name to secret name. */
+  /** Environment variable name to the name under which its value is kept for the workload. */
   secretEnv: Record<string, string>;
-  /** Secrets or egress rules: only offers that isolate will do. */
+  /** Plain environment of the command; absent in stages of earlier releases. */
+  env?: Record<string, string>;
+  /** Output name to the table that it is loaded into; absent where no output has one. */
+  sinks?: Record<string, SinkSpec>;
+  /** Secrets, a live connection or egress rules: only offers that isolate will do. */
   needsIsolation: boolean;
+}
+
+/** Where an output goes once its stage is done, with the credential that was pinned at admission. */
+export interface SinkSpec {
+  connectionId: string;
+  table: string;
+  secretId: string;
+  secretVersion: number;
 }
 
 export interface PinnedAssetSpec {

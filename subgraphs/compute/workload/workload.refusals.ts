@@ -85,11 +85,6 @@ export const WORKLOAD = refusals({
   invalid_placement: [400, "The placement is not acceptable.", 'Give either a pool or {"prefer": "any"}.'],
   invalid_connection: [400, "The connection is not acceptable.", "Name at most one connection by its name or id."],
   invalid_rl: [400, "The rl object is not acceptable.", "Correct the member that the message names."],
-  connection_not_found: [
-    400,
-    "The team has no such connection.",
-    "Leave connections and sinks out, or name one that exists.",
-  ],
   pool_not_found: [400, "The team has no such pool.", "Name a pool of your team, or leave placement out."],
   pool_unavailable: [
     409,
@@ -103,8 +98,8 @@ export const WORKLOAD = refusals({
   ],
   isolated_execution_unavailable: [
     409,
-    "Secrets and egress rules need isolated execution, which nothing here offers now.",
-    "Leave secret_refs and egress_allow out, or have an operator add capacity that isolates.",
+    "Secrets, live connections and egress rules need isolated execution, which nothing here offers now.",
+    "Leave secret_refs, connections and egress_allow out, or have an operator add capacity that isolates.",
   ],
   log_not_found: [
     404,

@@ -78,7 +78,7 @@ async function open(bench: Bench, url: string) {
       wakeups,
       logger,
     },
-    ...{ secrets: unused, objects: unused },
+    ...{ secrets: unused, connections: unused, objects: unused },
   };
   return { deps, bare, tenants: await makeTenants(db, TENANTS) };
 }

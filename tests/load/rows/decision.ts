@@ -52,7 +52,7 @@ function barely(offers: readonly Offer[]): Offer {
 
 function specOf(): StageSpec {
   const { stages } = judge({ settings: benchSettings() }, smallRequest(), systemClock.now());
-  return { ...stages[0]!.spec, sourceAsset: null, inputs: [] };
+  return { ...stages[0]!.spec, sourceAsset: null, inputs: [], secretEnv: {} };
 }
 
 export const decision: BenchRow = { name: "decision", run };

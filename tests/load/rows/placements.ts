@@ -87,6 +87,7 @@ async function submit({ deps, tenants }: World, count: number): Promise<void> {
     assets: assetPins,
     pools,
     secrets: unused,
+    connections: unused,
     objects: unused,
     wakeups: unused,
     exists: unused,

@@ -63,16 +63,20 @@ function checkHosts(hosts: string[]): string[] {
   return [...new Set(checked)];
 }
 
-/** Secrets or egress rules: they hold only where guests are isolated. */
-export function needsIsolation(policy: Policy): boolean {
-  return Boolean(policy.secret_refs?.length || policy.egress_allow?.length);
+/** Secrets, a live connection or egress rules: they hold only where guests are isolated. */
+export function needsIsolation({ policy, connections }: Pick<WorkloadPayload, "policy" | "connections">): boolean {
+  return Boolean(policy.secret_refs?.length || policy.egress_allow?.length || connections?.length);
 }
 
-/** What a guest may reach: only the listed hosts as soon as the workload has something to lose, else the default. */
-export function networkOf(policy: Policy, settings: NetworkSettings): NetworkPolicy {
+/**
+ * What a guest may reach: only the listed hosts as soon as the workload has something to lose, else the default. With a
+ * live connection nothing is reached without encryption; its hosts are added once it is found.
+ */
+export function networkOf(payload: Pick<WorkloadPayload, "policy" | "connections">, settings: NetworkSettings) {
   return {
-    mode: needsIsolation(policy) ? "allowlist" : settings.workloadNetwork,
-    hosts: policy.egress_allow ?? [],
+    mode: needsIsolation(payload) ? ("allowlist" as const) : settings.workloadNetwork,
+    hosts: payload.policy.egress_allow ?? [],
     allowPrivate: settings.allowPrivateHosts,
-  };
+    ...(payload.connections?.length ? { httpsOnly: true } : {}),
+  } satisfies NetworkPolicy;
 }

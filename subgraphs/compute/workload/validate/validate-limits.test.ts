@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { type Given, judge, refusalOf, source } from "./validate-fixture.ts";
 
+const sink = (given: object) => ({ a: { path: "x", sink: given } });
+
 describe("outcome", () => {
   test.each<[string, object, string]>([
     ["zero dollars", { max_cost_usd: 0 }, "invalid_max_cost /outcome/max_cost_usd"],
@@ -49,10 +51,19 @@ describe("policy", () => {
     });
   });
 
-  test("a secret keeps the case of its name in the environment", () => {
-    const { spec } = judge({ source, policy: { secret_refs: ["api_key", "API_KEY"] } }).stages[0]!;
-    expect(spec.secretEnv).toEqual({ NODUS_SECRET_api_key: "api_key", NODUS_SECRET_API_KEY: "API_KEY" });
-    expect(spec.needsIsolation).toBe(true);
+  test("secrets need isolation, and names that differ in case are two", () => {
+    const workload = judge({ source, policy: { secret_refs: ["api_key", "API_KEY"] } });
+    expect(workload.secretRefs).toEqual(["api_key", "API_KEY"]);
+    expect(workload.stages[0]!.spec.needsIsolation).toBe(true);
+  });
+
+  test("a live connection needs isolation and closes the network to all but its hosts, encrypted", () => {
+    const workload = judge({ source, connections: ["wb"], policy: { egress_allow: ["pypi.org"] } });
+    expect(workload.liveConnection).toBe("wb");
+    expect(workload.stages[0]!.spec).toMatchObject({
+      needsIsolation: true,
+      network: { mode: "allowlist", hosts: ["pypi.org"], httpsOnly: true },
+    });
   });
 });
 
@@ -89,12 +100,28 @@ describe("outputs", () => {
     ["a way out", { a: "../x" }, "invalid_output /stages/0/outputs/a"],
     ["an unknown member", { a: { path: "x", mode: 1 } }, "unknown_field /stages/0/outputs/a/mode"],
     ["a number", { a: 1 }, "invalid_output /stages/0/outputs/a"],
-    ["a sink", { a: { path: "x", sink: { connection: "c", table: "t" } } }, "connection_not_found /stages/0/outputs"],
+    ["a sink", { a: { path: "x", sink: { connection: "c", table: "t" } } }, "accepted"],
+    [
+      "a sink with a schema",
+      sink({ connection: "c", table: "public.t" }),
+      "invalid_output /stages/0/outputs/a/sink/table",
+    ],
+    [
+      "a table of the platform's",
+      sink({ connection: "c", table: "Nodus_runs" }),
+      "invalid_output /stages/0/outputs/a/sink/table",
+    ],
+    ["a sink into nowhere", sink({ table: "t" }), "invalid_output /stages/0/outputs/a/sink/connection"],
+    [
+      "more about a sink",
+      sink({ connection: "c", table: "t", mode: "append" }),
+      "unknown_field /stages/0/outputs/a/sink/mode",
+    ],
     [
       "one table twice",
       {
         a: { path: "x", sink: { connection: "c", table: "t" } },
-        b: { path: "y", sink: { connection: "c", table: "t" } },
+        b: { path: "y", sink: { connection: "c", table: "T" } },
       },
       "duplicate_sink_target /stages/0/outputs/b/sink",
     ],
@@ -107,7 +134,8 @@ describe("placement, names and connections", () => {
     ["both", { placement: { pool: "p", prefer: "any" } }, "invalid_placement /placement"],
     ["another preference", { placement: { prefer: "cheap" } }, "invalid_placement /placement/prefer"],
     ["a pool with a space", { placement: { pool: " p" } }, "invalid_placement /placement/pool"],
-    ["a connection", { connections: ["wandb"] }, "connection_not_found /connections/0"],
+    ["a connection", { connections: ["wandb"] }, "accepted"],
+    ["a connection with a dot", { connections: ["a.b"] }, "invalid_connection /connections/0"],
     ["two connections", { connections: ["a", "b"] }, "invalid_connection /connections"],
     ["a long name", { name: "x".repeat(121) }, "invalid_request /name"],
     ["a name with a line break", { name: "a\nb" }, "invalid_request /name"],

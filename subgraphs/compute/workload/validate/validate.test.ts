@@ -16,6 +16,7 @@ test("the smallest workload gets every default written out", () => {
       stageId: "main",
       totalUnits: 0,
       sourceAsset: null,
+      sinks: [],
       spec: {
         image: "python:3.11-slim",
         command: ["true"],
@@ -33,7 +34,6 @@ test("the smallest workload gets every default written out", () => {
         checkpointPaths: ["state"],
         placement: { kind: "any" },
         network: { mode: "open", hosts: [], allowPrivate: ["10.1.0.0/16"] },
-        secretEnv: {},
         needsIsolation: false,
       },
     },

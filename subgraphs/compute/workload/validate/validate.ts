@@ -14,9 +14,9 @@ import {
 } from "./continuity.ts";
 import { checkInputs, type ResolvedInput } from "./inputs.ts";
 import { checkOutcome } from "./outcome.ts";
-import { checkOutputs } from "./outputs.ts";
+import { checkOutputs, type SinkDraft } from "./outputs.ts";
 import { checkPlacement } from "./placement.ts";
-import { checkPolicy, type NetworkSettings, needsIsolation, networkOf, secretVariable } from "./policy.ts";
+import { checkPolicy, type NetworkSettings, needsIsolation, networkOf } from "./policy.ts";
 import { at, refuse } from "./refuse.ts";
 import { checkOptimization, checkRequirements, resolveRequirements } from "./requirements.ts";
 import { checkRl } from "./rl.ts";
@@ -30,7 +30,9 @@ export interface StageDraft {
   totalUnits: number;
   /** The source asset and where the request names it. */
   sourceAsset: { assetId: string; field: string } | null;
-  spec: Omit<StageSpec, "sourceAsset" | "inputs">;
+  /** Tables that its outputs are loaded into. */
+  sinks: SinkDraft[];
+  spec: Omit<StageSpec, "sourceAsset" | "inputs" | "secretEnv" | "env" | "sinks">;
 }
 
 /** A workload that may be admitted, once its references are found to exist. */
@@ -40,7 +42,10 @@ export interface ValidWorkload {
   maxCostMicros: Micros | null;
   completeBy: Date | null;
   inputs: ResolvedInput[];
-  secretNames: string[];
+  /** Names or ids. */
+  secretRefs: string[];
+  /** Name or id of the connection whose credential runs are given; null for none. */
+  liveConnection: string | null;
   needsIsolation: boolean;
   /** In the order in which they run. */
   stages: StageDraft[];
@@ -68,13 +73,11 @@ export function validateWorkload(given: WorkloadPayload, settings: ValidationSet
   const inputs = checkInputs(given.inputs ?? []);
   const placement = checkPlacement(given.placement);
   const rl = given.rl === undefined || given.rl === null ? null : checkRl(given.rl, settings.repeatedMembers ?? []);
-  if (given.connections?.length) refuse(WORKLOAD.connection_not_found, "/connections/0");
-
   const ordered = inRunningOrder(planned, new Set(inputs.map((input) => input.name)));
   const drafts = ordered.map((plan) => {
-    const network = networkOf(policy, settings);
-    const secretEnv = Object.fromEntries((policy.secret_refs ?? []).map((name) => [secretVariable(name), name]));
-    const common = { placement, network, secretEnv, needsIsolation: needsIsolation(policy) };
+    const carried = { policy, connections: given.connections ?? [] };
+    const network = networkOf(carried, settings);
+    const common = { placement, network, needsIsolation: needsIsolation(carried) };
     return { ...plan, draft: draftStage(plan, { ...given, requirements, policy }, continuity, common) };
   });
   if (drafts.length > 1) refuse(WORKLOAD.stages_unsupported, given.framework ? "/framework" : "/stages");
@@ -83,8 +86,9 @@ export function validateWorkload(given: WorkloadPayload, settings: ValidationSet
     maxCostMicros: outcome.maxCostMicros,
     completeBy: outcome.completeBy,
     inputs,
-    secretNames: policy.secret_refs ?? [],
-    needsIsolation: needsIsolation(policy),
+    secretRefs: policy.secret_refs ?? [],
+    liveConnection: given.connections?.[0] ?? null,
+    needsIsolation: needsIsolation({ policy, connections: given.connections ?? [] }),
     stages: drafts.map(({ draft }) => draft),
   };
 }
@@ -109,7 +113,7 @@ function inRunningOrder(planned: readonly PlannedStage[], inputNames: ReadonlySe
   return ordered.map((stage) => planned.find((p) => p.stage === stage)!);
 }
 
-type Common = Pick<StageSpec, "placement" | "network" | "secretEnv" | "needsIsolation">;
+type Common = Pick<StageSpec, "placement" | "network" | "needsIsolation">;
 
 function draftStage(
   { stage, field }: PlannedStage,
@@ -123,16 +127,18 @@ function draftStage(
   const continuity = resolveContinuity(workloadContinuity, stage.continuity ?? {});
   checkIntegration(continuity, Boolean(stage.source.asset_id), at(field, "continuity"));
   checkTotalUnits(stage.total_units, at(field, "total_units"));
+  const outputs = checkOutputs(stage.outputs, at(field, "outputs"));
   return {
     stageId: stage.id,
     totalUnits: stage.total_units ?? 0,
     sourceAsset: stage.source.asset_id
       ? { assetId: stage.source.asset_id, field: at(at(field, "source"), "asset_id") }
       : null,
+    sinks: outputs.sinks,
     spec: {
       image: stage.source.image!,
       command: stage.source.command ?? [],
-      outputs: checkOutputs(stage.outputs, at(field, "outputs")),
+      outputs: outputs.paths,
       ...needs,
       regions: workload.policy.data_regions ?? [],
       continuityMode: continuity.mode,
