@@ -1,0 +1,72 @@
+import type { Database } from "../../infra/db/database.ts";
+import { type KeyedTables, sweepIdempotencyKeys } from "../../infra/db/sweep-idempotency.ts";
+import { sweepOutbox } from "../../infra/db/sweep-outbox.ts";
+import type { Clock } from "../../infra/kernel/clock.ts";
+import { LIMITS } from "../../infra/kernel/limits.ts";
+import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import type { Logger } from "../../infra/telemetry/logger.ts";
+import { collectResultBytes } from "../../subgraphs/compute/output/collect-result-bytes.ts";
+import { expireResults } from "../../subgraphs/compute/output/expire-results.ts";
+import { forgetPlacements } from "../../subgraphs/compute/placement/forget-placements.ts";
+import { ADOPT_ASSET_BYTES, ADOPT_RESULT_BYTES, adoptUnknownObjects } from "./adopt-objects.ts";
+import type { Reconciler } from "./schedule.ts";
+
+export interface RetentionDeps {
+  db: Database;
+  clock: Clock;
+  logger: Pick<Logger, "warn">;
+  assets: Pick<ObjectStore, "list">;
+  results: Pick<ObjectStore, "list" | "remove">;
+  /** Days that outputs, logs and manifests of an ended workload are kept. */
+  resultRetentionDays: number;
+  /** Names of all jobs of this release. */
+  knownJobs: readonly string[];
+}
+
+const EVERY_MS = 60_000;
+const DAY_MS = 24 * 3_600_000;
+/** What one round takes up of each kind, so that a large backlog goes in many short rounds. */
+const WORKLOADS = 200;
+const ROWS = 2_000;
+const LISTED = 500;
+
+/** Where keyed objects lie. A noun whose creation takes a key and whose rows may go is added here. */
+export const KEYED_TABLES: KeyedTables = { wl: "compute.workload" };
+
+/** Walks through a long list over many rounds. */
+type Walk = (after: string | null) => Promise<{ after: string | null }>;
+
+/**
+ * Ends the time of what is kept for a while only: results of workloads, where they ran, stored bytes without use or row,
+ * keys of objects that are gone, and jobs that nobody knows. Every part is bounded and may be done again.
+ */
+export function retention(deps: RetentionDeps): Reconciler {
+  const walks = walksOf(deps).map((walk) => ({ walk, after: null as string | null }));
+  return {
+    name: "retention",
+    everyMs: EVERY_MS,
+    run: async () => {
+      const now = deps.clock.now();
+      await expireResults(deps.db, { now, keptMs: deps.resultRetentionDays * DAY_MS, limit: WORKLOADS });
+      await forgetPlacements(deps.db, { now, keptMs: LIMITS.placementHistoryMs, limit: WORKLOADS });
+      await forgetJobs(deps, now);
+      for (const standing of walks) standing.after = (await standing.walk(standing.after)).after;
+    },
+  };
+}
+
+function walksOf({ db, clock, assets, results }: RetentionDeps): Walk[] {
+  const page = (after: string | null) => ({ after, limit: LISTED, now: clock.now() });
+  return [
+    (after) => adoptUnknownObjects(db, { objects: assets, insert: ADOPT_ASSET_BYTES }, page(after)),
+    (after) => adoptUnknownObjects(db, { objects: results, insert: ADOPT_RESULT_BYTES }, page(after)),
+    (after) => collectResultBytes({ db, objects: results, clock }, { after, limit: ROWS }),
+    (after) => sweepIdempotencyKeys(db, KEYED_TABLES, { after, limit: ROWS }),
+  ];
+}
+
+async function forgetJobs({ db, logger, knownJobs }: RetentionDeps, now: Date): Promise<void> {
+  const dueBefore = new Date(now.getTime() - LIMITS.unknownJobMs);
+  const gone = await sweepOutbox(db, { knownJobs, dueBefore, limit: ROWS });
+  if (Object.keys(gone).length > 0) logger.warn({ gone }, "jobs that no process knows any more were given up");
+}
