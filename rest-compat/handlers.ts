@@ -49,10 +49,14 @@ function graphHandler(compilation: Compilation, operation: Operation, row: Graph
 }
 
 function bytesHandler(compilation: Compilation, operation: Operation, row: BytesRow): Handler {
-  const { contract, schema, ports } = compilation;
-  const run = row.document
-    ? compileDocument(contract, schema, operation, documentOf(compilation, operation), {}, ports.execute)
-    : null;
+  const { contract, schema, checks, ports } = compilation;
+  const runs = new Map(
+    (row.document ? operation.successes : []).map((status) => [
+      status,
+      compileDocument(contract, schema, operation, documentOf(compilation, operation), { status }, ports.execute),
+    ]),
+  );
+  const check = operation.body && checks.compile(operation.body, "shape");
   const readQuery = queryReader(contract.document, operation);
   return async (request, reply) => {
     const caller = callerOf(request, reply);
@@ -68,10 +72,16 @@ function bytesHandler(compilation: Compilation, operation: Operation, row: Bytes
       contentType: request.headers["content-type"],
       content: (request.body as Readable | undefined) ?? Readable.from([]),
       headOnly: request.method === "HEAD",
+      readBody: async () => {
+        const body = readJsonBody(await jsonBytes(request));
+        check?.(body.value);
+        return body.value;
+      },
       reply,
       ports: ports.bytes,
-      answerWith: async (variables) => {
-        if (!run) throw new Error(`${operation.id} has no document`);
+      answerWith: async (variables, status = operation.successes[0]) => {
+        const run = runs.get(status!);
+        if (!run) throw new Error(`${operation.id} has no document for ${status}`);
         return sendAnswer(reply, await run(variables, wire, caller));
       },
     });

@@ -53,13 +53,25 @@ export interface LogContent {
   open(): Readable | Promise<Readable>;
 }
 
+/** How far an import is when its caller is answered. */
+export interface ImportOutcome {
+  readonly assetId: string;
+  /** `reused`: an asset that was there. `admitted`: it goes on. */
+  readonly outcome: "ready" | "reused" | "admitted";
+}
+
 /**
- * Raw streams. The composition root implements them on the graph (which authorises) and the object store;
+ * Raw streams, and what takes long. The composition root implements them on the graph (which authorises) and the object store;
  * they refuse with `Refused` or with a graph error.
  */
 export interface BytesPorts {
   /** Stores a body that is read to its end; nothing stays when it breaks off. Gives the ready asset's id. */
   uploadAsset(request: Caller & { readonly name: string; readonly content: Readable }): Promise<string>;
+  /**
+   * Imports what the body asks for: a source until its asset is ready, a query until it is admitted. A failed import is
+   * refused with the reason. When the caller goes away, only the waiting ends.
+   */
+  importAsset(request: Caller & { readonly input: Readonly<Record<string, unknown>> }): Promise<ImportOutcome>;
   openOutput(
     request: Caller & { readonly workloadId: string; readonly name: string; readonly stageId: string | null },
   ): Promise<OutputContent>;

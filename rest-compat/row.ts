@@ -36,21 +36,23 @@ export interface GraphRow {
   readonly refuseRepeats?: readonly string[];
 }
 
-/** One exchange whose request or answer is a stream. The request's body is untouched. */
+/** One exchange that a row conducts by itself. The request's body is untouched. */
 export interface BytesExchange {
   readonly caller: Caller;
   readonly wire: WireRequest;
   readonly contentType: string | undefined;
   readonly content: Readable;
+  /** Reads `content` as the operation's JSON body and checks its shape. */
+  readBody(): Promise<Readonly<Record<string, unknown>>>;
   /** A HEAD request: headers without a stream. */
   readonly headOnly: boolean;
   readonly reply: FastifyReply;
   readonly ports: BytesPorts;
-  /** Runs the operation's document and sends its reply, as a graph row would. */
-  answerWith(variables: Readonly<Record<string, unknown>>): Promise<FastifyReply>;
+  /** Runs the operation's document and sends its reply, as a graph row would; with the first documented success unless told. */
+  answerWith(variables: Readonly<Record<string, unknown>>, status?: number): Promise<FastifyReply>;
 }
 
-/** A documented operation whose request or answer is a stream; it answers by itself. */
+/** A documented operation whose request or answer is a stream, or is waited for; it answers by itself. */
 export interface BytesRow {
   readonly kind: "bytes";
   readonly serve: (exchange: BytesExchange) => Promise<FastifyReply>;

@@ -9,6 +9,7 @@ import { Placement } from "../subgraphs/compute/placement/placement.entity.ts";
 import { WORKLOAD } from "../subgraphs/compute/workload/workload.refusals.ts";
 import { ASSET_LIMITS } from "../subgraphs/data/asset/asset-limits.ts";
 import { storeUpload } from "../subgraphs/data/asset/store-upload.ts";
+import { importForCaller } from "./import-for-caller.ts";
 import type { Parts } from "./parts.ts";
 import type { ProcessPlan } from "./process-plan.ts";
 import { scratchFolder } from "./scratch-folder.ts";
@@ -42,6 +43,7 @@ export function bytesPorts(parts: Parts, plan: ProcessPlan, gateway: Gateway): B
       );
       return asset.id;
     },
+    importAsset: (request) => importForCaller(gateway, request),
     openOutput: (request) => openOutput(parts.objects.results, gateway, request),
     openLog: (request) => openLog(parts, gateway, request),
   };

@@ -1,9 +1,11 @@
 import { LIMITS } from "../../infra/kernel/limits.ts";
+import { importAsset } from "../bytes/import-asset.ts";
 import { uploadAsset } from "../bytes/upload-asset.ts";
 import type { Table } from "../row.ts";
 
 /** Code and data of the team. The list is not paged. */
 export const ASSETS: Table = {
+  importAsset,
   uploadAsset,
   listAssets: {
     kind: "graph",

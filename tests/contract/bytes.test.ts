@@ -47,7 +47,7 @@ async function face(bytes: Partial<BytesPorts>): Promise<FastifyInstance> {
           JSON.stringify(await execute({ schema, document, rootValue, variableValues: variables })),
         ) as never;
       },
-      bytes: { uploadAsset: missing, openOutput: missing, openLog: missing, ...bytes },
+      bytes: { uploadAsset: missing, importAsset: missing, openOutput: missing, openLog: missing, ...bytes },
     },
   });
   return app;

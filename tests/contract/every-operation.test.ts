@@ -37,7 +37,7 @@ beforeAll(async () => {
         reached++;
         return unreachable();
       },
-      bytes: { uploadAsset: unreachable, openOutput: unreachable, openLog: unreachable },
+      bytes: { uploadAsset: unreachable, importAsset: unreachable, openOutput: unreachable, openLog: unreachable },
     },
   });
   await app.ready();

@@ -94,6 +94,7 @@ export async function face(
         for await (const chunk of content) uploaded.push(chunk as Buffer);
         return "thing_1";
       },
+      importAsset: () => Promise.reject(new Error("not asked for here")),
       openOutput: () => Promise.reject(new Error("not used")),
       openLog: () => Promise.reject(new Error("not used")),
     },
