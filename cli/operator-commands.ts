@@ -64,4 +64,17 @@ export function addOperatorCommands(program: Command): void {
       const { setAccount } = await import("./accounts.ts");
       await setAccount(readSettings(), options);
     });
+
+  program
+    .command("sim")
+    .description("live through simulated days of a deployment in which much goes wrong, and see that nothing is lost")
+    .option("--seed <n>", "what decides everything that happens", "1")
+    .option("--seeds <n>", "how many seeds, from that one on", "1")
+    .option("--days <n>", "how long things go wrong, in simulated days")
+    .option("--hours <n>", "the same in hours; one hour unless given")
+    .option("--trace <file>", "write down everything that happens")
+    .action(async (options) => {
+      const { sim } = await import("./sim.ts");
+      await sim(options);
+    });
 }

@@ -1,4 +1,5 @@
 import { Index } from "@mikro-orm/decorators/legacy";
+import { newId } from "../kernel/ids.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { column, table } from "./attr.ts";
 import type { Tx } from "./database.ts";
@@ -43,8 +44,14 @@ export async function enqueueAll<P>(
   if (jobs.length === 0) return;
   await tx.sql(
     `insert into infra.outbox (id, job, payload, due_at, created_at)
-     select gen_random_uuid()::text, $1, j.payload, j.due_at, $4 from unnest($2::jsonb[], $3::timestamptz[]) as j(payload, due_at)`,
-    [job.name, jobs.map(({ payload }) => JSON.stringify(payload)), jobs.map(({ dueAt }) => dueAt), now],
+     select j.id, $1, j.payload, j.due_at, $4 from unnest($5::text[], $2::jsonb[], $3::timestamptz[]) as j(id, payload, due_at)`,
+    [
+      job.name,
+      jobs.map(({ payload }) => JSON.stringify(payload)),
+      jobs.map(({ dueAt }) => dueAt),
+      now,
+      jobs.map(() => newId("outbox", now)),
+    ],
   );
   tx.wake(OUTBOX_TOPIC);
 }

@@ -23,6 +23,7 @@ export const ID_PREFIX = {
   session: "ses",
   upload: "up",
   delivery: "dlv",
+  export: "export",
 } as const;
 
 export type IdNoun = keyof typeof ID_PREFIX;

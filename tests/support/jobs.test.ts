@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import type { Queryer } from "../../infra/db/database.ts";
 import { FakeClock } from "../../infra/kernel/clock.ts";
 import { DONE, type Outcome } from "../../infra/queue/implement-job.ts";
+import { deathAt, SimulatedDeath } from "../../roles/simulation/death.ts";
 import { testDatabase } from "./database.ts";
-import { deathAt, SimulatedDeath } from "./death.ts";
 import { type JobTrial, type JobWorld, jobContext, survivesBeingRunTwice, survivesDyingAtEveryStep } from "./jobs.ts";
 
 /** A supplier that takes each order once, whatever it is asked. */

@@ -2,7 +2,7 @@ import type { Database } from "../../infra/db/database.ts";
 import type { FakeClock } from "../../infra/kernel/clock.ts";
 import type { JobContext, Outcome } from "../../infra/queue/implement-job.ts";
 import { createLogger, type Logger } from "../../infra/telemetry/logger.ts";
-import { type Death, deathAt } from "./death.ts";
+import { type Death, deathAt } from "../../roles/simulation/death.ts";
 
 /** Where a job runs in a test. */
 export interface JobWorld {

@@ -9,15 +9,16 @@ import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import { DONE } from "../../infra/queue/implement-job.ts";
 import type { ExitRecord } from "../../infra/runner/protocol.ts";
 import { allEntities } from "../../roles/entities.ts";
+import { brokenInvariants } from "../../roles/simulation/invariants.ts";
 import { openAccount } from "../../subgraphs/compute/account/account.commands.ts";
 import { settle } from "../../subgraphs/compute/lifecycle/settlement.commands.ts";
 import { confirmGone } from "../../subgraphs/compute/placement/release.commands.ts";
 import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
+import { connectionPins } from "../../subgraphs/data/connection/connection-pins.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../../subgraphs/data/secret/secret-pins.ts";
 import { insertPlaced, type Placed, TENANT } from "../../tests/support/compute-fixtures.ts";
 import { testDatabase } from "../../tests/support/database.ts";
-import { brokenInvariants } from "../../tests/support/invariants.ts";
 import {
   type JobTrial,
   type JobWorld,
@@ -183,7 +184,8 @@ test("a deadline stops work that runs once, whatever happens to its job", { time
 test("what a workload had pinned is let go once it is settled, whatever happens to that", {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const ports = { assets: assetPins, secrets: new SecretPins(new SecretBox({ id: "test", key: Buffer.alloc(32, 1) })) };
+  const secrets = new SecretPins(new SecretBox({ id: "test", key: Buffer.alloc(32, 1) }));
+  const ports = { assets: assetPins, connections: connectionPins, secrets };
   const trial: JobTrial<Trial> = {
     setup: async () => {
       const world = await gone();

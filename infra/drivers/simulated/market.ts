@@ -24,6 +24,10 @@ export interface MarketOptions {
   kinds: readonly MachineKind[];
   connect: RunnerConnect;
   scripts: Scripts;
+  /** The clock of an order's machine; the market's own unless given. */
+  hostClock?: ((orderId: string) => Clock) | undefined;
+  /** How often runners send a heartbeat. */
+  heartbeatIntervalMs?: number | undefined;
 }
 
 export interface MarketOrder {
@@ -132,13 +136,14 @@ export class SimulatedMarket {
   }
 
   async #boot(order: MarketOrder, token: string): Promise<void> {
-    const { clock, connect, scripts } = this.#options;
+    const { clock, connect, scripts, hostClock, heartbeatIntervalMs } = this.#options;
     await clock.sleep(order.kind.bootMs);
     if (order.state === "gone") return;
     order.state = "running";
     if (order.mute) return;
     const onOver = () => this.end(order.id);
-    order.runner = new ScriptedRunner({ orderId: order.id, token, clock, connect, scripts, onOver });
+    const own = { clock: hostClock?.(order.id) ?? clock, heartbeatIntervalMs };
+    order.runner = new ScriptedRunner({ orderId: order.id, token, ...own, connect, scripts, onOver });
   }
 
   #offer(kind: MachineKind): OfferFact {

@@ -19,6 +19,8 @@ export interface RunnerOptions {
   clock: Clock;
   connect: RunnerConnect;
   scripts: Scripts;
+  /** How often it is heard; the platform's usual interval unless given. */
+  heartbeatIntervalMs?: number | undefined;
   /** Everything was reported and acknowledged, or intake turned the order away. */
   onOver(): void;
 }
@@ -41,6 +43,7 @@ export class ScriptedRunner {
   #seq = 0;
   readonly #watch: AllowanceWatch;
   #runningSinceMs: number | null = null;
+  #running: OrderSpec | null = null;
   #logBytes = 0;
   readonly #logHash = createHash("sha256");
   #endSeq = Number.POSITIVE_INFINITY;
@@ -54,6 +57,11 @@ export class ScriptedRunner {
   /** Nothing more is said. */
   get dead(): boolean {
     return this.#dead.signal.aborted;
+  }
+
+  /** What its command works on while the command runs; null before, and once it has ended. */
+  get running(): { workloadId: string; stageId: string; generation: number } | null {
+    return this.#endSeq === Number.POSITIVE_INFINITY && !this.dead ? this.#running : null;
   }
 
   /** The machine is gone: nothing more is said. */
@@ -147,6 +155,7 @@ export class ScriptedRunner {
     await clock.sleep(script.stagingMs ?? 0, this.#dead.signal);
     if (script.exit?.startFailure) return this.#end({ ...script.exit, code: null }, null, 0);
     this.#runningSinceMs = clock.monotonicMs();
+    this.#running = spec;
     this.#record({ type: "phase", phase: "running", isolation, note: null });
     const killedBy = await this.#play(script, spec);
     if (this.#dead.signal.aborted) return;
@@ -154,9 +163,9 @@ export class ScriptedRunner {
   }
 
   async #beat(): Promise<void> {
-    const { clock, orderId } = this.#options;
+    const { clock, orderId, heartbeatIntervalMs = LIMITS.heartbeatIntervalMs } = this.#options;
     for (let beat = 1; ; beat++) {
-      await clock.sleep(LIMITS.heartbeatIntervalMs, this.#dead.signal);
+      await clock.sleep(heartbeatIntervalMs, this.#dead.signal);
       if (this.#dead.signal.aborted) return;
       if (this.#session === null || this.#stream === null) continue;
       this.#watch.beatSent(beat);

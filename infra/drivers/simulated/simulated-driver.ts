@@ -29,7 +29,7 @@ export interface SimulatedDriverOptions {
 export class SimulatedDriver implements Driver {
   readonly supplier: string;
   /** May be changed at any time. */
-  readonly misbehaviour: Misbehaviour;
+  misbehaviour: Misbehaviour;
   /** While true nothing is answered, and nothing takes effect. */
   silent = false;
   readonly #market: SimulatedMarket;

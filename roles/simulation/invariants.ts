@@ -77,11 +77,15 @@ const ALWAYS: Record<string, string> = {
   "events are numbered without a gap": `
     select w.id, w.event_seq from compute.workload w left join compute.workload_event e on e.workload_id = w.id
     group by w.id having count(e.id) <> w.event_seq or coalesce(max(e.seq), 0) <> w.event_seq`,
-  "time and revision never go back from event to event": `
-    select * from (select e.workload_id, e.seq, e.type, (e.payload->>'revision')::int as revision, e.created_at,
-        lag((e.payload->>'revision')::int) over w as revision_before, lag(e.created_at) over w as before
+  "revision never goes back from event to event": `
+    select * from (select e.workload_id, e.seq, e.type, (e.payload->>'revision')::int as revision,
+        lag((e.payload->>'revision')::int) over w as revision_before
       from compute.workload_event e window w as (partition by e.workload_id order by e.seq)) steps
-    where revision < revision_before or created_at < before`,
+    where revision < revision_before`,
+  "time never goes back from event to event": `
+    select * from (select e.workload_id, e.seq, e.type, e.created_at, lag(e.created_at) over w as before
+      from compute.workload_event e window w as (partition by e.workload_id order by e.seq)) steps
+    where created_at < before`,
   "a workload ends in one event": `
     select w.id, w.status, count(e.id) from compute.workload w left join compute.workload_event e on e.workload_id = w.id
       and e.type in ('workload.completed', 'workload.failed', 'workload.cancelled')
@@ -103,15 +107,19 @@ const ALWAYS: Record<string, string> = {
       (select count(*) from compute.unit_observation u where u.workload_id = s.workload_id and u.stage_id = s.stage_id)`,
 };
 
-const EVERY = Object.entries(ALWAYS)
-  .map(
-    ([sentence, text]) =>
-      `(select '${sentence.replaceAll("'", "''")}' as sentence, to_jsonb(t) as row from (${text}) t limit 3)`,
-  )
-  .join(" union all ");
+/** A supplier that takes machines back leaves more reserved than there is; whoever looks often enough sees who did it. */
+export const NOT_OVERSOLD = "no capacity is given out twice";
+/** Not after somebody has set the wall clock back. */
+export const TIME_GOES_ON = "time never goes back from event to event";
 
-/** Sentences that are not true at this moment, with some of the rows that break them. */
-export async function brokenInvariants(q: Queryer): Promise<string[]> {
-  const broken = await q.sql<{ sentence: string; row: unknown }>(EVERY);
+/** Sentences that are not true at this moment, with some of the rows that break them. `without`: not asked. */
+export async function brokenInvariants(q: Queryer, without: readonly string[] = []): Promise<string[]> {
+  const asked = Object.entries(ALWAYS)
+    .filter(([sentence]) => !without.includes(sentence))
+    .map(
+      ([sentence, text]) =>
+        `(select '${sentence.replaceAll("'", "''")}' as sentence, to_jsonb(t) as row from (${text}) t limit 3)`,
+    );
+  const broken = await q.sql<{ sentence: string; row: unknown }>(asked.join(" union all "));
   return broken.map(({ sentence, row }) => `not true: ${sentence}: ${JSON.stringify(row)}`);
 }

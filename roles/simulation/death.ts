@@ -11,6 +11,8 @@ export interface Death {
   readonly happened: boolean;
   /** Steps so far, such as `driver.launch, answered`; the last one is where it died. */
   readonly steps: readonly string[];
+  /** Lets it die so many steps from now instead: 1 is the next one. */
+  comesIn(steps: number): void;
   /** The database as this life sees it: it may die before and after each commit, and after each statement outside one. */
   database(db: Database): Database;
   /** An object of (mostly asynchronous) functions: it may die before each call, and after it but before the answer. */
@@ -19,9 +21,10 @@ export interface Death {
   quiet(): Promise<void>;
 }
 
-/** A life that ends at step `n`, counted from 1; with `Infinity` it does not end. */
-export function deathAt(n: number): Death {
+/** A life that ends at step `n`, counted from 1; with `Infinity` it does not end by itself. */
+export function deathAt(n: number, onDeath: () => void = () => {}): Death {
   const steps: string[] = [];
+  let last = n;
   const underWay = new Set<Promise<unknown>>();
   let happened = false;
 
@@ -31,9 +34,10 @@ export function deathAt(n: number): Death {
   const step = (name: string) => {
     live();
     steps.push(name);
-    if (steps.length < n) return;
+    if (steps.length < last) return;
     happened = true;
-    throw new SimulatedDeath(`died at step ${n}: ${name}`);
+    onDeath();
+    throw new SimulatedDeath(`died at step ${steps.length}: ${name}`);
   };
   const tracked = <T>(work: Promise<T>): Promise<T> => {
     underWay.add(work);
@@ -64,6 +68,9 @@ export function deathAt(n: number): Death {
       return happened;
     },
     steps,
+    comesIn: (further) => {
+      last = steps.length + further;
+    },
     database: (db) =>
       facade(db, {
         command: (work: (tx: Tx) => Promise<unknown>) => tracked(command(db, work)),

@@ -1,0 +1,159 @@
+import type { Database, Tx } from "../../infra/db/database.ts";
+import type { Chance } from "./chance.ts";
+
+/** What the database does to an operation. */
+export type DatabaseFault =
+  /** It never gets there. */
+  | "lost request"
+  /** It takes effect and nobody is told. */
+  | "lost reply";
+
+interface Waiting {
+  run(): Promise<void>;
+}
+
+export interface GateOptions {
+  chance: Chance;
+  /** Asked before each operation. */
+  fault(): DatabaseFault | null;
+  /** Told after each operation. */
+  done(operation: { name: string; outcome: string; wrote: boolean }): void;
+}
+
+/**
+ * The only way to the database in a simulated world: one operation (a transaction, or a statement outside one) at a
+ * time, the next one drawn from those that wait. So every order of transactions can come up, and the same one for the
+ * same seed.
+ */
+export class Gate {
+  readonly #options: GateOptions;
+  #waiting: Waiting[] = [];
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  get idle(): boolean {
+    return this.#waiting.length === 0;
+  }
+
+  /** Lets one of those that wait through; resolves when its operation is over. */
+  async passOne(): Promise<void> {
+    const [next] = this.#waiting.splice(this.#options.chance.between(0, this.#waiting.length - 1), 1);
+    await next?.run();
+  }
+
+  /** The database behind the gate. */
+  database(db: Database): Database {
+    const replaced: Record<string, unknown> = {
+      command: (work: (tx: Tx) => Promise<unknown>) => this.#command(db, work),
+      sql: (text: string, values?: readonly unknown[]) =>
+        this.#pass<unknown[]>({
+          name: short(text),
+          run: () => db.sql(text, values),
+          wrote: (rows) => wrote(text, rows),
+          told: (rows) => String(rows.length),
+        }),
+      rows: (...[type, tail, values]: Parameters<Database["rows"]>) =>
+        this.#pass<unknown[]>({
+          name: `${type.name} ${short(tail)}`,
+          run: () => db.rows(type, tail, values),
+          wrote: () => false,
+          told: (rows) => String(rows.length),
+        }),
+      row: (...[type, tail, values]: Parameters<Database["row"]>) =>
+        this.#pass<unknown>({
+          name: `${type.name} ${short(tail)}`,
+          run: () => db.row(type, tail, values),
+          wrote: () => false,
+          told: (row) => (row ? "1" : "0"),
+        }),
+    };
+    return new Proxy(db, {
+      get: (target, key) => {
+        if (typeof key === "string" && key in replaced) return replaced[key];
+        const value: unknown = Reflect.get(target, key, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  }
+
+  #command<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
+    let statements: string[] = [];
+    let anythingWritten = false;
+    // What a transaction offers besides its statements is passed on as it is.
+    const watched = (tx: Tx): Tx =>
+      Object.assign(Object.create(tx) as Tx, {
+        sql: async (text: string, values?: readonly unknown[]) => {
+          statements.push(short(text));
+          const rows = await tx.sql(text, values);
+          anythingWritten ||= wrote(text, rows);
+          return rows;
+        },
+      });
+    return this.#pass({
+      name: "command",
+      run: () =>
+        db.command((tx) => {
+          statements = [];
+          return work(watched(tx));
+        }),
+      wrote: () => anythingWritten,
+      told: () => `${statements.length} statements: ${statements.at(-1) ?? ""}`,
+    });
+  }
+
+  #pass<T>(operation: Operation<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ run: () => this.#run(operation).then(resolve, reject) });
+    });
+  }
+
+  async #run<T>({ name, run, wrote, told }: Operation<T>): Promise<T> {
+    const { fault, done } = this.#options;
+    const fate = fault();
+    if (fate === "lost request") {
+      done({ name, outcome: fate, wrote: false });
+      throw new LostConnection();
+    }
+    let answer: T;
+    try {
+      answer = await run();
+    } catch (error) {
+      done({ name, outcome: `failed: ${(error as Error).name}`, wrote: false });
+      throw error;
+    }
+    done({ name, outcome: fate ?? told(answer), wrote: wrote(answer) });
+    if (fate === "lost reply") throw new LostConnection();
+    return answer;
+  }
+}
+
+interface Operation<T> {
+  name: string;
+  run(): Promise<T>;
+  /** Whether it may have changed anything. */
+  wrote(answer: T): boolean;
+  /** Its answer for the trace. */
+  told(answer: T): string;
+}
+
+/** What the driver says when its connection broke under a statement. */
+export class LostConnection extends Error {
+  override readonly name = "LostConnection";
+  readonly code = "08006";
+
+  constructor() {
+    super("Connection terminated unexpectedly");
+  }
+}
+
+/** Whether a statement may have changed anything; one that returns what it changed tells. */
+function wrote(text: string, rows: readonly unknown[]): boolean {
+  const changes = /\b(insert|delete|(?<!for |no key )update)\b/i.test(text);
+  return changes && (rows.length > 0 || !/\breturning\b/i.test(text));
+}
+
+function short(text: string): string {
+  return text.trim().replace(/\s+/g, " ").slice(0, 70);
+}

@@ -1,0 +1,89 @@
+import type { Clock } from "../../infra/kernel/clock.ts";
+import { backoffMs, JOB_BACKOFF } from "../../infra/queue/backoff.ts";
+import type { JobToPublish } from "../../infra/queue/connection.ts";
+import type { Chance } from "./chance.ts";
+
+/** A job that lies in the queue. */
+export interface QueuedJob extends JobToPublish {
+  /** 1 for the first run. */
+  attempt: number;
+}
+
+/** How a run ended, for the queue; `lost` is the end of a process that died with it. */
+export type RunEnd = "over" | "again" | "elsewhere" | "lost";
+
+export interface MemoryQueueOptions {
+  /** Of no process: the queue outlives them. */
+  clock: Clock;
+  chance: Chance;
+  /** Runs a job in some process; null when none lives. */
+  run(job: QueuedJob): Promise<RunEnd> | null;
+}
+
+/** How badly a queue behaves, each as a chance in [0, 1]. */
+export interface QueueFaults {
+  /** A job is delivered a second time a while later. */
+  duplicate: number;
+  /** A job is never delivered. */
+  loss: number;
+  /** Longest time that a job lies there, milliseconds. */
+  longestDelayMs: number;
+}
+
+/** After this long a run of a process that died is given to another one. */
+const STALLED_MS = 15_000;
+
+/**
+ * The doorbell of a simulated world: jobs are delivered in an order that chance decides, some of them twice, some late,
+ * some never, and all that lie in it may vanish at once.
+ */
+export class MemoryQueue {
+  readonly faults: QueueFaults = { duplicate: 0, loss: 0, longestDelayMs: 50 };
+  readonly #options: MemoryQueueOptions;
+  readonly #ids = new Set<string>();
+  /** Rises with every flush: what was put in before is gone. */
+  #age = 0;
+
+  constructor(options: MemoryQueueOptions) {
+    this.#options = options;
+  }
+
+  /** Jobs that wait or run. */
+  get size(): number {
+    return this.#ids.size;
+  }
+
+  /** Takes jobs in, as the relay's port to the queue. Equal ids are taken once while the first is there. */
+  readonly publish = async (jobs: readonly JobToPublish[]): Promise<void> => {
+    const { chance } = this.#options;
+    for (const job of jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
+      if (this.#ids.has(job.id)) continue;
+      if (chance.happens(this.faults.loss)) continue;
+      this.#ids.add(job.id);
+      void this.#deliver({ ...job, attempt: 1 }, chance.between(0, this.faults.longestDelayMs));
+      if (chance.happens(this.faults.duplicate))
+        void this.#deliver({ ...job, attempt: 1 }, chance.between(0, 20 * this.faults.longestDelayMs));
+    }
+  };
+
+  /** Everything in it is gone. */
+  flush(): void {
+    this.#age++;
+    this.#ids.clear();
+  }
+
+  async #deliver(job: QueuedJob, afterMs: number): Promise<void> {
+    const { clock, chance, run } = this.#options;
+    const age = this.#age;
+    await clock.sleep(afterMs);
+    if (age !== this.#age) return;
+    const running = run(job);
+    const end = running === null ? "elsewhere" : await running;
+    if (age !== this.#age) return;
+    if (end === "lost") return this.#deliver(job, STALLED_MS);
+    if (end === "elsewhere") return this.#deliver(job, 1_000);
+    if (end === "again" && job.attempt < job.definition.attempts)
+      return this.#deliver({ ...job, attempt: job.attempt + 1 }, backoffMs(JOB_BACKOFF, job.attempt, chance.number));
+    this.#ids.delete(job.id);
+  }
+}

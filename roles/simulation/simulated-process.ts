@@ -1,0 +1,184 @@
+import type { Database } from "../../infra/db/database.ts";
+import type { Driver } from "../../infra/drivers/driver.ts";
+import type { Clock } from "../../infra/kernel/clock.ts";
+import { Sleepers } from "../../infra/live/wakeups.ts";
+import type { JobToPublish } from "../../infra/queue/connection.ts";
+import type { JobDefinition } from "../../infra/queue/define-job.ts";
+import type { JobImplementation } from "../../infra/queue/implement-job.ts";
+import { RunAgain, runJob } from "../../infra/queue/run-job.ts";
+import type { Logger } from "../../infra/telemetry/logger.ts";
+import { createIntake, type Intake } from "../../intake/session-hub.ts";
+import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
+import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
+import type { WorkloadDeps } from "../../subgraphs/compute/workload/create-workload.ts";
+import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
+import { connectionPins } from "../../subgraphs/data/connection/connection-pins.ts";
+import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
+import { SecretPins } from "../../subgraphs/data/secret/secret-pins.ts";
+import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
+import { closeWorkloadJob } from "../../workers/compute/close-workload.ts";
+import { commitLogJob } from "../../workers/compute/commit-log.ts";
+import type { ComputeWorkerDeps } from "../../workers/compute/compute-workers.ts";
+import { enforceDeadlineJob } from "../../workers/compute/enforce-deadline.ts";
+import { createLauncher } from "../../workers/compute/launch-order.ts";
+import { createPlacer, placeStageJob } from "../../workers/compute/place-stage.ts";
+import { releaseAttemptJob } from "../../workers/compute/release-attempt.ts";
+import { settlePlacementJob } from "../../workers/compute/settle-placement.ts";
+import { superviseBootJob } from "../../workers/compute/supervise-boot.ts";
+import { attemptsReconciler } from "../../workers/reconcile/attempts.ts";
+import { booksReconciler } from "../../workers/reconcile/books.ts";
+import { leaseReconciler } from "../../workers/reconcile/expired-leases.ts";
+import { offersReconciler } from "../../workers/reconcile/offers.ts";
+import { orphansReconciler } from "../../workers/reconcile/orphans.ts";
+import { type Reconciler, startReconcilers } from "../../workers/reconcile/schedule.ts";
+import { unfinishedReconciler } from "../../workers/reconcile/unfinished-business.ts";
+import { waitingStagesReconciler } from "../../workers/reconcile/waiting-stages.ts";
+import { startRelay } from "../../workers/relay.ts";
+import { foreignNouns } from "../foreign-nouns.ts";
+import type { Chance } from "./chance.ts";
+import { type Death, deathAt } from "./death.ts";
+import type { QueuedJob, RunEnd } from "./memory-queue.ts";
+import type { MemoryStore } from "./memory-store.ts";
+
+/** What a simulated process is given by its world. */
+export interface ProcessSurroundings {
+  /** Behind the gate. */
+  db: Database;
+  /** For this process alone: forgotten when it dies. */
+  clock: Clock;
+  settings: ComputeSettings;
+  driver: Driver;
+  results: MemoryStore;
+  publish(jobs: readonly JobToPublish[]): Promise<void>;
+  chance: Chance;
+  logger: Logger;
+  runnerKey: Uint8Array;
+  /** Reconcilers look this many times more rarely than in a deployment. */
+  pace: number;
+  /** Told of what its parts did. */
+  note(actor: string, action: string, outcome: string): void;
+  /** Told once, when it dies. */
+  onDeath(): void;
+}
+
+/**
+ * One process of the platform: relay, workers, reconcilers and intake, put together as a deployment does, on simulated
+ * surroundings. It may die at any step.
+ */
+export class SimulatedProcess {
+  readonly death: Death;
+  /** The database as this process sees it. */
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly intake: Intake;
+  /** For what tenants ask of it. */
+  readonly workloads: WorkloadDeps;
+  readonly #around: ProcessSurroundings;
+  readonly #sleepers: Sleepers;
+  readonly #jobs: ReadonlyMap<string, JobImplementation>;
+  readonly #died: Promise<"lost">;
+  readonly #never = new AbortController();
+
+  constructor(around: ProcessSurroundings) {
+    const { settings, logger, chance, runnerKey, clock } = around;
+    this.#around = around;
+    this.clock = clock;
+    let die = () => {};
+    this.#died = new Promise((resolve) => {
+      die = () => resolve("lost");
+    });
+    this.death = deathAt(Number.POSITIVE_INFINITY, () => {
+      die();
+      around.onDeath();
+    });
+    this.db = this.death.database(around.db);
+    this.#sleepers = new Sleepers((err) => logger.error({ err }, "a wake-up failed"));
+    const wakeups = { on: (topic: string, f: () => void) => this.#sleepers.on(topic, f), healthy: true };
+    const secretPins = new SecretPins(new SecretBox({ id: "simulated", key: new Uint8Array(32) }));
+    const market = new OfferMarket();
+    const driver = this.death.port("driver", around.driver);
+    const deps: ComputeWorkerDeps = {
+      ...{ db: this.db, clock, settings, market, runnerKey, logger, wakeups },
+      random: chance.number,
+      drivers: new Map([[driver.supplier, driver]]),
+    };
+    const placer = createPlacer(deps);
+    const implementations = [
+      placeStageJob(deps, placer),
+      superviseBootJob(deps),
+      releaseAttemptJob(deps),
+      settlePlacementJob,
+      commitLogJob(this.death.port("objects", around.results)),
+      closeWorkloadJob({ assets: assetPins, secrets: secretPins, connections: connectionPins }),
+      enforceDeadlineJob,
+    ] as unknown as JobImplementation[];
+    this.#jobs = new Map(implementations.map((job) => [job.definition.name, job]));
+    this.workloads = {
+      ...{ db: this.db, settings, market, wakeups, logger, pools },
+      ...{
+        assets: assetPins,
+        secrets: secretPins,
+        connections: connectionPins,
+        exists: foreignNouns,
+        objects: around.results,
+      },
+    };
+    this.intake = createIntake({
+      ...{ db: this.db, clock, settings, logger, wakeups, secrets: secretPins, random: chance.bytes },
+    });
+    this.#start(deps, [
+      offersReconciler(deps, driver),
+      orphansReconciler(deps, driver),
+      waitingStagesReconciler(deps, placer),
+      attemptsReconciler(deps, createLauncher(deps)),
+      leaseReconciler(deps),
+      unfinishedReconciler(deps),
+      booksReconciler(deps),
+    ]);
+  }
+
+  get alive(): boolean {
+    return !this.death.happened;
+  }
+
+  /** A wake-up reaches this process. */
+  wake(topic: string): void {
+    if (this.alive) this.#sleepers.wake(topic);
+  }
+
+  /** Runs a queued job once, as a worker does. */
+  async run(job: QueuedJob): Promise<RunEnd> {
+    const { logger, note } = this.#around;
+    const implementation = this.#jobs.get(job.definition.name)!;
+    const what = `${job.definition.name} ${JSON.stringify(job.payload)} run ${job.attempt}`;
+    const environment = { db: this.db, clock: this.clock, logger, stopping: this.#never.signal };
+    const queued = { ...job, attempts: job.definition.attempts };
+    const ran = runJob(implementation, queued, environment).then(
+      (): RunEnd => "over",
+      (error: unknown): RunEnd => (error instanceof RunAgain ? "again" : "elsewhere"),
+    );
+    const end = await Promise.race([ran, this.#died]);
+    note("job", what, this.alive ? end : "lost");
+    return this.alive ? end : "lost";
+  }
+
+  #start(deps: ComputeWorkerDeps, reconcilers: readonly Reconciler[]): void {
+    const { pace, publish, note } = this.#around;
+    const definitions: JobDefinition<unknown>[] = [...this.#jobs.values()].map((job) => job.definition);
+    const port = this.death.port("queue", { publish });
+    startRelay({ ...deps, queue: port, definitions });
+    const watched = reconcilers.map((reconciler) => ({
+      ...reconciler,
+      everyMs: reconciler.everyMs * pace,
+      run: async (signal: AbortSignal, wokenAt: Date | null) => {
+        try {
+          await reconciler.run(signal, wokenAt);
+        } catch (error) {
+          note("reconciler", reconciler.name, (error as Error).name);
+          throw error;
+        }
+      },
+    }));
+    startReconcilers(watched, deps);
+  }
+}

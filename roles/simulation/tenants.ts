@@ -1,0 +1,180 @@
+import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
+import type { Clock } from "../../infra/kernel/clock.ts";
+import { Refused } from "../../infra/kernel/refusal.ts";
+import { grantCredit, openAccount, setLimits } from "../../subgraphs/compute/account/account.commands.ts";
+import { cancelWorkload } from "../../subgraphs/compute/workload/cancel-workload.ts";
+import { createWorkload } from "../../subgraphs/compute/workload/create-workload.ts";
+import type { WorkloadPayload } from "../../subgraphs/compute/workload/workload.payload.ts";
+import type { Chance } from "./chance.ts";
+import { commandOf, drawPlay } from "./guest-play.ts";
+import type { SimulatedProcess } from "./simulated-process.ts";
+
+export interface TenantsOptions {
+  /** Of nobody: customers outlive processes. */
+  clock: Clock;
+  chance: Chance;
+  /** The process that a request gets to; null when none answers. */
+  route(): SimulatedProcess | null;
+  note(actor: string, action: string, outcome: string): void;
+}
+
+/** Wait before a request that was not answered is sent again. */
+const RETRY_MS = 2_000;
+const USD = 1_000_000n;
+
+/** The customers of a simulated world, and the operator who credits them. They repeat what was not answered. */
+export class Tenants {
+  readonly #options: TenantsOptions;
+  readonly #actors: Actor[] = [];
+  readonly #submitted: { actor: Actor; id: string }[] = [];
+  #requests = 0;
+
+  constructor(options: TenantsOptions) {
+    this.#options = options;
+  }
+
+  /** Workloads that were accepted. */
+  get accepted(): number {
+    return this.#submitted.length;
+  }
+
+  /** Opens the teams' accounts, rich and poor ones. */
+  async open(teams: number): Promise<void> {
+    for (let n = 1; n <= teams; n++) {
+      const teamId = `team_${n}`;
+      this.#actors.push(memberOf(teamId));
+      const creditMicros = BigInt(this.#options.chance.pick([0, 20_000, 500_000, 50_000_000]));
+      const account = { teamId, creditMicros, paymentMethod: true, concurrentRunsLimit: 20 };
+      await this.#ask(`open ${teamId}`, ({ db, clock }) =>
+        db.command(async (tx) => String(await openAccount(tx, account, clock.now()))),
+      );
+    }
+  }
+
+  /** Somebody does something, as often as their weights say. */
+  act(): Promise<void> {
+    const { chance } = this.#options;
+    const act = chance.weighted<() => Promise<void>>([
+      [20, () => this.submit()],
+      [4, () => this.#cancelOne()],
+      [2, () => this.#credit(chance.pick(this.#actors), BigInt(chance.between(1, 5_000_000)))],
+      [1, () => this.#limit()],
+    ]);
+    return act();
+  }
+
+  async submit(): Promise<void> {
+    const { chance } = this.#options;
+    const actor = chance.pick(this.#actors);
+    const number = ++this.#requests;
+    const payload = drawPayload(chance, this.#now());
+    await this.#ask(`submit ${number}`, async ({ workloads, clock }) => {
+      const request = { payload, idempotencyKey: `request-${number}` };
+      const { workload, replayed } = await createWorkload(workloads, actor, request, clock.now());
+      if (!this.#submitted.some(({ id }) => id === workload.id)) this.#submitted.push({ actor, id: workload.id });
+      return `${workload.id}${replayed ? ", replayed" : ""}`;
+    });
+  }
+
+  /** Everybody gets money and may spend it. */
+  async makeRich(): Promise<void> {
+    for (const actor of this.#actors) {
+      await this.#credit(actor, 100n * USD);
+      await this.#setLimits(actor, { paymentMethod: true, monthlyCapMicros: null });
+    }
+  }
+
+  /** Everybody asks for the end of everything. */
+  async cancelAll(): Promise<void> {
+    for (const { actor, id } of this.#submitted) await this.#cancel(actor, id);
+  }
+
+  async #cancelOne(): Promise<void> {
+    const { chance } = this.#options;
+    if (this.#submitted.length === 0) return;
+    const { actor, id } = this.#submitted.at(-chance.between(1, Math.min(12, this.#submitted.length)))!;
+    await this.#cancel(actor, id);
+  }
+
+  #cancel(actor: Actor, id: string): Promise<void> {
+    return this.#ask(
+      `cancel ${id}`,
+      async ({ db, clock }) => (await cancelWorkload(db, actor, id, clock.now())).status,
+    );
+  }
+
+  #credit({ tenantId: teamId }: Actor, micros: bigint): Promise<void> {
+    return this.#ask(`credit ${teamId} ${micros}`, async ({ db, clock }) => {
+      const account = await grantCredit(db, { teamId, micros, note: "simulated" }, clock.now());
+      return String(account.balanceMicros);
+    });
+  }
+
+  async #limit(): Promise<void> {
+    const { chance } = this.#options;
+    const monthlyCapMicros = chance.happens(0.5) ? null : BigInt(chance.between(0, 2_000_000));
+    await this.#setLimits(chance.pick(this.#actors), { paymentMethod: chance.happens(0.7), monthlyCapMicros });
+  }
+
+  #setLimits(actor: Actor, limits: { paymentMethod: boolean; monthlyCapMicros: bigint | null }): Promise<void> {
+    const { paymentMethod, monthlyCapMicros } = limits;
+    return this.#ask(`limit ${actor.tenantId} ${paymentMethod} ${monthlyCapMicros}`, async ({ db, clock }) => {
+      await setLimits(db, actor.tenantId, limits, clock.now());
+      return "set";
+    });
+  }
+
+  #now(): Date {
+    return this.#options.clock.now();
+  }
+
+  /** Asks some process until one answers; a refusal is an answer. */
+  async #ask(what: string, request: (process: SimulatedProcess) => Promise<string>): Promise<void> {
+    const { route, note, clock } = this.#options;
+    for (;;) {
+      const process = route();
+      const answer = process ? await answerOf(process, request) : null;
+      note("tenant", what, answer ?? "no answer");
+      if (answer !== null) return;
+      await clock.sleep(RETRY_MS);
+    }
+  }
+}
+
+/** Null when the process died or lost its database over it: whoever asked cannot know whether it was done. */
+async function answerOf(
+  process: SimulatedProcess,
+  request: (process: SimulatedProcess) => Promise<string>,
+): Promise<string | null> {
+  try {
+    const answer = await request(process);
+    return process.alive ? answer : null;
+  } catch (error) {
+    if (error instanceof Refused && error.kind.status < 500) return `refused: ${error.kind.code}`;
+    if (process.alive && !isLost(error) && !(error instanceof Refused)) throw error;
+    return null;
+  }
+}
+
+function isLost(error: unknown): boolean {
+  return error instanceof Error && (error.name === "LostConnection" || error.name === "SimulatedDeath");
+}
+
+function memberOf(tenantId: string): Actor {
+  const member = { memberId: `mem_${tenantId}`, email: `${tenantId}@example.com`, name: tenantId };
+  return { tenantId, keyId: `key_${tenantId}`, ...member, role: "admin", scopes: SCOPES };
+}
+
+function drawPayload(chance: Chance, now: Date): Partial<WorkloadPayload> {
+  const gpu = chance.happens(0.3);
+  const completeBy = new Date(now.getTime() + chance.between(60_000, 1_800_000));
+  return {
+    source: { image: "python:3.11-slim", command: commandOf(drawPlay(chance)) },
+    requirements: gpu ? { gpu: chance.pick(["H100", "A100"]), gpu_count: 1 } : {},
+    outcome: {
+      ...(chance.happens(0.3) ? { max_cost_usd: chance.between(1, 60_000) / 1_000_000 } : {}),
+      ...(chance.happens(0.25) ? { complete_by: completeBy.toISOString() } : {}),
+    },
+    continuity: { resume_on_interruption: chance.happens(0.8) },
+  };
+}

@@ -1,0 +1,204 @@
+import type { Database } from "../../infra/db/database.ts";
+import { SimulatedMarket } from "../../infra/drivers/simulated/market.ts";
+import { drawFor } from "../../infra/drivers/simulated/seeded-random.ts";
+import { SimulatedDriver } from "../../infra/drivers/simulated/simulated-driver.ts";
+import type { Clock } from "../../infra/kernel/clock.ts";
+import { createLogger, type Logger } from "../../infra/telemetry/logger.ts";
+import { Chance } from "./chance.ts";
+import { type DatabaseFault, Gate } from "./gate.ts";
+import { guestScripts } from "./guest-play.ts";
+import { HostNetwork } from "./host-network.ts";
+import { MemoryQueue } from "./memory-queue.ts";
+import { MemoryStore } from "./memory-store.ts";
+import { SIMULATED_KINDS, SIMULATED_SETTINGS } from "./settings.ts";
+import { SimClock } from "./sim-clock.ts";
+import { SimulatedProcess } from "./simulated-process.ts";
+import { SlowSupplier } from "./slow-supplier.ts";
+import { Tenants } from "./tenants.ts";
+import type { Trace } from "./trace.ts";
+
+export interface WorldOptions {
+  /** Open, with empty tables. */
+  db: Database;
+  seed: number;
+  trace: Trace;
+  /** Processes of the platform side by side. */
+  processes: number;
+  /** Ends everything when it aborts. */
+  signal?: AbortSignal | undefined;
+}
+
+/** When every simulated world begins. */
+const BEGINNING = new Date("2026-03-01T00:00:00Z");
+/** Reconcilers of a simulated world look this many times more rarely: most looks find nothing, and they cost real time. */
+const PACE = 4;
+/** As often as a lease still bears when three in a row are lost. */
+const HEARTBEAT_MS = 20_000;
+/** How far hosts' wall clocks are off, at most. */
+const HOST_SKEW_MS = 120_000;
+const RUNNER_KEY = new Uint8Array(32).fill(7);
+
+/**
+ * A deployment and all that is around it: processes, database, queue, supplier, hosts, network and customers, on one
+ * clock and one seed. Nothing in it happens at the same time as anything else.
+ */
+export class World {
+  readonly clock = new SimClock(BEGINNING);
+  readonly gate: Gate;
+  readonly queue: MemoryQueue;
+  readonly market: SimulatedMarket;
+  readonly driver: SimulatedDriver;
+  readonly supplier: SlowSupplier;
+  readonly network: HostNetwork;
+  readonly tenants: Tenants;
+  readonly results = new MemoryStore();
+  /** Share of operations that the database fails, and how. */
+  databaseFaults = 0;
+  /** Share of wake-ups that are lost. */
+  lostWakeups = 0;
+  /** Operations that wrote something, since the last look. */
+  written = 0;
+  /** Operations in all. */
+  operations = 0;
+  readonly #options: WorldOptions;
+  readonly #chance: (part: string) => Chance;
+  readonly #outside: Clock;
+  readonly #gated: Database;
+  readonly #logger: Logger = createLogger({ level: "silent", role: "simulation" });
+  readonly #processes = new Set<SimulatedProcess>();
+  readonly #routing: Chance;
+  #started = 0;
+  #fault: Error | null = null;
+
+  constructor(options: WorldOptions) {
+    const { db, seed } = options;
+    this.#options = options;
+    this.#chance = (part) => new Chance(Math.floor(drawFor(seed, part) * 2 ** 32));
+    this.#routing = this.#chance("routing");
+    const clock = this.clock.view({ owner: this, stepped: false });
+    this.#outside = clock;
+    const faults = this.#chance("database faults");
+    this.gate = new Gate({
+      chance: this.#chance("gate"),
+      fault: () =>
+        this.databaseFaults > 0 && faults.happens(this.databaseFaults)
+          ? faults.pick<DatabaseFault>(["lost request", "lost reply"])
+          : null,
+      done: ({ name, outcome, wrote }) => {
+        this.operations++;
+        if (wrote) this.written++;
+        this.note("database", name, outcome);
+      },
+    });
+    this.#gated = this.gate.database(db);
+    const note = this.note.bind(this);
+    const route = () => this.#anyProcess();
+    this.network = new HostNetwork({ clock, route, note });
+    this.market = new SimulatedMarket({
+      ...{ clock, seed, kinds: SIMULATED_KINDS, connect: this.network.connect, scripts: guestScripts },
+      hostClock: (orderId) => this.#hostClock(orderId),
+      heartbeatIntervalMs: HEARTBEAT_MS,
+    });
+    this.driver = new SimulatedDriver({ market: this.market, random: this.#chance("supplier").number });
+    this.supplier = new SlowSupplier({ driver: this.driver, clock, chance: this.#chance("supplier's pace"), note });
+    this.queue = new MemoryQueue({
+      ...{ clock, chance: this.#chance("queue") },
+      run: (job) => this.#anyProcess()?.run(job) ?? null,
+    });
+    this.tenants = new Tenants({
+      clock: this.clock.view({ owner: this, stepped: true }),
+      chance: this.#chance("tenants"),
+      ...{ route, note },
+    });
+    const wakeups = this.#chance("wake-ups");
+    db.announceTo((topic) => {
+      for (const process of this.#processes) if (!wakeups.happens(this.lostWakeups)) process.wake(topic);
+    });
+    for (let n = 0; n < options.processes; n++) this.startProcess();
+  }
+
+  /** The database itself, beside the gate, for those who only look. */
+  get db(): Database {
+    return this.#options.db;
+  }
+
+  /** For whatever is no part of the platform. */
+  get outside(): Clock {
+    return this.#outside;
+  }
+
+  get alive(): SimulatedProcess[] {
+    return [...this.#processes];
+  }
+
+  /** Processes that are not there, though they should be. */
+  get missing(): number {
+    return this.#options.processes - this.#processes.size;
+  }
+
+  get passedMs(): number {
+    return this.clock.nowMs - BEGINNING.getTime();
+  }
+
+  note(actor: string, action: string, outcome: string): void {
+    this.#options.trace.add({ atMs: this.passedMs, actor, action, outcome });
+  }
+
+  /** Somebody goes about their business; a fault of theirs ends the world. */
+  begin(business: () => Promise<void>): void {
+    business().catch((error: Error) => {
+      this.#fault ??= error;
+    });
+  }
+
+  startProcess(): void {
+    const number = ++this.#started;
+    const owner = {};
+    const clock = this.clock.view({ owner, stepped: true });
+    this.note("platform", `process ${number}`, "starts");
+    const process: SimulatedProcess = new SimulatedProcess({
+      ...{ db: this.#gated, clock, settings: SIMULATED_SETTINGS, driver: this.supplier, results: this.results },
+      ...{ publish: this.queue.publish, logger: this.#logger, runnerKey: RUNNER_KEY, pace: PACE },
+      chance: this.#chance(`process ${number}`),
+      note: (actor, action, outcome) => this.note(actor, action, outcome),
+      onDeath: () => {
+        this.note("platform", `process ${number}`, `dies: ${process.death.steps.at(-1)}`);
+        this.clock.forget(owner);
+        this.#processes.delete(process);
+        this.network.processDied(process);
+      },
+    });
+    this.#processes.add(process);
+  }
+
+  /**
+   * Lets things happen, one after another, until `untilMs` after the beginning. `look` is called after each of them,
+   * with nothing under way.
+   */
+  async pass(untilMs: number, look: () => Promise<void>): Promise<void> {
+    for (;;) {
+      await turn();
+      this.#options.signal?.throwIfAborted();
+      if (this.#fault) throw this.#fault;
+      if (!this.gate.idle) {
+        await this.gate.passOne();
+      } else {
+        if (this.clock.nextDueMs() - BEGINNING.getTime() > untilMs) return;
+        this.clock.wakeNext();
+      }
+      await look();
+    }
+  }
+
+  #anyProcess(): SimulatedProcess | null {
+    return this.#processes.size === 0 ? null : this.#routing.pick([...this.#processes]);
+  }
+
+  #hostClock(orderId: string): Clock {
+    const skewMs = Math.round((drawFor(this.#options.seed, orderId) * 2 - 1) * HOST_SKEW_MS);
+    return this.clock.view({ owner: this, stepped: false, skewMs });
+  }
+}
+
+/** Whatever follows from what has happened, without anybody's waiting, happens. */
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
