@@ -3,8 +3,7 @@ import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import { CloseCode, handleProtocols, type Server } from "graphql-ws";
 import type { WebSocket } from "ws";
 import { nextTurnIfBusy } from "./fairness.ts";
-
-const PING_MS = 12_000;
+import { keepAlive } from "./keep-alive.ts";
 
 /** Carries a graphql-ws server over the sockets of a route. `extraFor` makes what the server knows of one socket. */
 export function serveSocket<Extra>(
@@ -35,7 +34,7 @@ export function serveSocket<Extra>(
       },
       extra,
     );
-    const stopPinging = keepAlive(socket);
+    const stopPinging = keepAlive(socket, request.raw.socket);
     socket.once("error", (error) => log.debug({ requestId, err: error }, "socket error"));
     socket.once("close", (code, reason) => {
       stopPinging();
@@ -52,22 +51,4 @@ async function send(socket: WebSocket, text: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     socket.send(text, (error) => (error && socket.readyState === socket.OPEN ? reject(error) : resolve()));
   });
-}
-
-/** Finds out a reader that has gone without a word. */
-function keepAlive(socket: WebSocket): () => void {
-  let answered = true;
-  const onPong = () => {
-    answered = true;
-  };
-  socket.on("pong", onPong);
-  const pinging = setInterval(() => {
-    if (!answered) return socket.terminate();
-    answered = false;
-    socket.ping();
-  }, PING_MS);
-  return () => {
-    clearInterval(pinging);
-    socket.off("pong", onPong);
-  };
 }
