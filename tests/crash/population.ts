@@ -69,7 +69,7 @@ function stubbornly<T>(ask: () => Promise<T>): Promise<NonNullable<Exclude<T, fa
   ).then(({ answer }) => answer);
 }
 
-const RETRIABLE = /fetch failed|unavailable|internal|terminated|socket|JSON/i;
+const RETRIABLE = /fetch failed|cannot be reached|unavailable|internal|terminated|socket|JSON/i;
 
 function retriable(error: Error): null {
   if (!RETRIABLE.test(error.message)) throw error;

@@ -49,6 +49,7 @@ export async function liveThrough(
   const listener = await Listener.open(platform);
   const struck = struckIn(platform, listener, round, word, random);
   const lives = Promise.all(people.map((one) => live(platform, one, round.moment)));
+  lives.catch(() => {}); // awaited below, after the victim's death
   try {
     const struckAtMoment = await struck;
     await listener.close();
@@ -67,7 +68,7 @@ export async function liveThrough(
   } finally {
     watch.stop();
     await listener.close();
-    await lives.catch(() => {}); // was awaited above, unless something else failed first
+    await lives.catch(() => {}); // told above, unless something else failed first
   }
 }
 

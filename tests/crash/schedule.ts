@@ -1,11 +1,18 @@
-import { MOMENTS } from "./moments.ts";
+import { MOMENTS, type Moment } from "./moments.ts";
 import type { Round } from "./round.ts";
 import { VICTIMS, type VictimName } from "./victims.ts";
+
+/** Moments that a population may have only one of. */
+const ONCE: ReadonlySet<Moment> = new Set(["failed", "interrupted", "recovering"]);
 
 /** Every victim at every moment once, in an order and at repetitions that the random numbers decide. */
 export function everyRound(random: (below: number) => number): Round[] {
   const rounds = VICTIMS.flatMap((victim) =>
-    MOMENTS.filter((moment) => happens(victim, moment)).map((moment) => ({ victim, moment, nth: 1 + random(2) })),
+    MOMENTS.filter((moment) => happens(victim, moment)).map((moment) => ({
+      victim,
+      moment,
+      nth: 1 + (ONCE.has(moment) ? 0 : random(2)),
+    })),
   );
   for (let n = rounds.length - 1; n > 0; n--) {
     const other = random(n + 1);

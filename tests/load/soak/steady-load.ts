@@ -68,7 +68,7 @@ const USES: readonly (readonly [name: string, use: Use])[] = [
   [
     "a run that its deadline ends",
     async (client) => {
-      const completeBy = new Date(Date.now() + 3_000).toISOString();
+      const completeBy = new Date(Date.now() + 10_000).toISOString();
       const id = await submit(client, script("sleep 60", { outcome: { completeBy } }));
       await demand(await settles(client, id, 60_000), "failed", "deadline_exceeded");
     },
