@@ -1,7 +1,14 @@
 import { buildSubgraphSchema } from "@apollo/subgraph";
-import { printSchemaWithDirectives } from "@graphql-tools/utils";
+import { MapperKind, mapSchema, printSchemaWithDirectives } from "@graphql-tools/utils";
 import { createPubSub } from "@graphql-yoga/subscription";
-import { type GraphQLSchema, isAbstractType, lexicographicSortSchema, parse } from "graphql";
+import {
+  type GraphQLFieldConfig,
+  type GraphQLSchema,
+  getNullableType,
+  isAbstractType,
+  lexicographicSortSchema,
+  parse,
+} from "graphql";
 import { buildSchemaSync, createResolversMap, getMetadataStorage, type NonEmptyArray } from "type-graphql";
 import type { GraphContext } from "./context.ts";
 import { translateRefusals } from "./errors.ts";
@@ -39,7 +46,7 @@ export function subgraph(
     globalMiddlewares: [translateRefusals as never],
     pubSub: createPubSub() as never, // type-graphql insists on one; every subscription here has its own `subscribe`
   });
-  const sdl = LINK + printSchemaWithDirectives(lexicographicSortSchema(base));
+  const sdl = LINK + printSchemaWithDirectives(lexicographicSortSchema(rootsNullable(base)));
   const objects = getMetadataStorage().objectTypes as unknown as ObjectWithName[];
   const names = new Map(objects.map((o) => [o.target, o.name]));
   const map = createResolversMap(base) as Record<string, Record<string, unknown>>;
@@ -56,6 +63,21 @@ export function subgraph(
     return value?.__typename ?? names.get(value?.constructor as Class);
   }
   return { name, sdl, schema: buildSubgraphSchema([{ typeDefs: parse(sdl), resolvers: map as never }]) };
+}
+
+/**
+ * An operation may ask several subgraphs: were a root field of one of them non-null, its failure would take the others'
+ * data with it.
+ */
+function rootsNullable(schema: GraphQLSchema): GraphQLSchema {
+  const nullable = <T extends GraphQLFieldConfig<unknown, unknown>>(field: T): T => ({
+    ...field,
+    type: getNullableType(field.type),
+  });
+  return mapSchema(schema, {
+    [MapperKind.QUERY_ROOT_FIELD]: nullable,
+    [MapperKind.MUTATION_ROOT_FIELD]: nullable,
+  });
 }
 
 /** Middleware does not reach reference resolvers. */
