@@ -5,6 +5,8 @@ import { isStream } from "../gateway/stream.ts";
 import { COMMON, Refused } from "../infra/kernel/refusal.ts";
 import type { BytesPorts, ImportOutcome } from "../rest-compat/ports.ts";
 import { ASSET } from "../subgraphs/data/asset/asset.refusals.ts";
+import { IMPORT_KINDS } from "../subgraphs/data/asset/import/import.resolver.ts";
+import { EXPORT_FORMATS } from "../subgraphs/data/export/export.entity.ts";
 
 const IMPORT = parse(`mutation importForCaller($input: ImportAssetInput!) {
   importAsset(input: $input) { asset { id kind state } reused }
@@ -38,9 +40,30 @@ export async function importForCaller(gateway: Gateway, request: ImportRequest):
   return { assetId: asset.id, outcome: "ready" };
 }
 
-/** The wire's one name that the graph spells otherwise. */
-function graphInput({ connection_id, ...input }: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return connection_id === undefined ? input : { ...input, connectionId: connection_id };
+/** Members of the body by their names in the graph. */
+const GRAPH_NAMES: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ["kind", "url", "repo", "ref", "files", "token", "sql", "format", "branch", "reuse"].map((name) => [name, name]),
+  ),
+  connection_id: "connectionId",
+};
+
+/** Checked here what the graph would refuse with the whole input in its words, credential included. */
+function graphInput(input: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  for (const name of Object.keys(input))
+    if (!Object.hasOwn(GRAPH_NAMES, name))
+      throw new Refused(COMMON.unknown_field, { field: `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}` });
+  requireOneOf(input, "kind", IMPORT_KINDS);
+  if (input.format !== undefined) requireOneOf(input, "format", EXPORT_FORMATS);
+  return Object.fromEntries(Object.entries(input).map(([name, value]) => [GRAPH_NAMES[name]!, value]));
+}
+
+function requireOneOf(input: Readonly<Record<string, unknown>>, name: string, values: readonly string[]): void {
+  if (values.includes(input[name] as string)) return;
+  throw new Refused(ASSET.invalid_import, {
+    field: `/${name}`,
+    message: `${name} must be one of ${values.join(", ")}.`,
+  });
 }
 
 async function untilOver(gateway: Gateway, { actor, requestId, signal }: ImportRequest, id: string): Promise<void> {

@@ -78,6 +78,13 @@ export async function assetFixture() {
       expect(await readdir(scratchDir)).toEqual([]);
       expect(await readdir(path.join(folder, "store", "temp"))).toEqual([]);
     },
+    /** Of a team's failed imports their records are left, and nothing else. */
+    async expectOnlyFailed(actor: Actor): Promise<void> {
+      expect(await use(actor)).toEqual({ storedBytes: 0, stagedBytes: 0 });
+      for (const asset of await listAssets(db, actor.tenantId, null, 10)) expect(asset.state).toBe("failed");
+      expect(await db.rows(AssetUpload, "where t.tenant_id = $1", [actor.tenantId])).toEqual([]);
+      expect(await readdir(path.join(folder, "store", "temp"))).toEqual([]);
+    },
     async close(): Promise<void> {
       await database.close();
       await rm(folder, { recursive: true, force: true });

@@ -16,7 +16,7 @@ export interface GithubAccountDeps {
 }
 
 /** The place of a team's token, which its ciphertext is bound to. */
-const placeOf = (tenantId: string) => `github-account/${tenantId}`;
+export const githubSealContext = (tenantId: string) => `github-account/${tenantId}`;
 
 /** Asks GitHub whose token it is and keeps it, sealed, in place of the one before. */
 export async function connectGithub(
@@ -26,7 +26,7 @@ export async function connectGithub(
   now: Date,
 ): Promise<GithubAccount> {
   const login = await verifyGithubToken(fetch, apiUrl, token);
-  const sealed = box.seal(Buffer.from(token), placeOf(actor.tenantId));
+  const sealed = box.seal(Buffer.from(token), githubSealContext(actor.tenantId));
   const account = Object.assign(new GithubAccount(), {
     ...{ tenantId: actor.tenantId, login, connectedAt: now, connectedBy: actor.keyId },
     ...sealed,
@@ -70,25 +70,5 @@ export async function revealGithubAccount(
 ): Promise<{ login: string; token: string } | null> {
   const account = await findGithubAccount(q, tenantId);
   if (!account) return null;
-  return { login: account.login, token: box.open(account, placeOf(tenantId)).toString("utf8") };
-}
-
-/** Wraps up to `limit` tokens with the current master key that an earlier one wrapped; answers how many. */
-export function rewrapGithubTokens(db: Database, box: SecretBox, limit = 200): Promise<number> {
-  return db.command(async (tx) => {
-    const accounts = await tx.rows(
-      GithubAccount,
-      "where t.master_key_id <> $1 order by t.tenant_id limit $2 for update skip locked",
-      [box.currentKeyId, limit],
-    );
-    for (const account of accounts) {
-      const { masterKeyId, wrappedKey } = box.rewrap(account, placeOf(account.tenantId));
-      await tx.sql("update data.github_account set master_key_id = $2, wrapped_key = $3 where tenant_id = $1", [
-        account.tenantId,
-        masterKeyId,
-        wrappedKey,
-      ]);
-    }
-    return accounts.length;
-  });
+  return { login: account.login, token: box.open(account, githubSealContext(tenantId)).toString("utf8") };
 }

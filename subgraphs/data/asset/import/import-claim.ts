@@ -21,10 +21,11 @@ export class StaleImport extends Error {
   override readonly name = "StaleImport";
 }
 
-const placeOf = (of: { tenantId: string; assetId: string }) => `import/${of.tenantId}/${of.assetId}`;
+/** The place of an import's request, which its ciphertext is bound to. */
+export const importSealContext = (of: { tenantId: string; assetId: string }) => `import/${of.tenantId}/${of.assetId}`;
 
 export function sealImport(box: SecretBox, claim: ImportClaim): Sealed {
-  return box.seal(Buffer.from(JSON.stringify(claim.source)), placeOf(claim));
+  return box.seal(Buffer.from(JSON.stringify(claim.source)), importSealContext(claim));
 }
 
 /**
@@ -39,7 +40,7 @@ export function claimImport(db: Database, box: SecretBox, assetId: string, now: 
       [assetId, now],
     );
     if (!row) return null;
-    const source = JSON.parse(box.open(row, placeOf(row)).toString("utf8")) as SourceRequest;
+    const source = JSON.parse(box.open(row, importSealContext(row)).toString("utf8")) as SourceRequest;
     const fence = row.fence + 1;
     await tx.sql("update data.asset_import set fence = $3, lease_until = $4 where tenant_id = $1 and asset_id = $2", [
       row.tenantId,
