@@ -1,0 +1,78 @@
+import type { Database, Tx } from "../../../infra/db/database.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { appendAccountEvent } from "../account-event/append-account-event.ts";
+import type { SecretVersionPin } from "../connection/open-database.ts";
+import { dataTopics } from "../topics.ts";
+import { type ExportFormat, QueryExport } from "./export.entity.ts";
+import { exportMachine } from "./export.machine.ts";
+
+/** An export as the process has it that runs the query. */
+export interface ExportClaim {
+  exportId: string;
+  assetId: string;
+  tenantId: string;
+  /** Counts the processes that had it; writes of an earlier one come too late. */
+  fence: number;
+  connectionId: string;
+  pin: SecretVersionPin;
+  sql: string;
+  format: ExportFormat;
+  createdAt: Date;
+  /** When it fails whatever it is at. */
+  deadlineAt: Date;
+}
+
+/** Another process has the export, or it is over: what this one still does has no effect. */
+export class StaleExport extends Error {
+  override readonly name = "StaleExport";
+}
+
+export function leaseUntil(now: Date): Date {
+  return new Date(now.getTime() + LIMITS.exportLeaseMs);
+}
+
+/** Takes up an export that waits; null when there is none, or its time is over. */
+export function claimExport(db: Database, exportId: string, now: Date): Promise<ExportClaim | null> {
+  return db.command(async (tx) => {
+    const row = await tx.row(QueryExport, "where t.id = $1 for update", [exportId]);
+    if (!row || row.sql === null || row.deadlineAt <= now) return null;
+    const next = exportMachine.decide(row.state, "claimed");
+    if (next !== "running") return null;
+    const fence = row.fence + 1;
+    await tx.sql(
+      `update data.query_export set state = $3, fence = $4, lease_until = $5, started_at = $6
+        where tenant_id = $1 and id = $2`,
+      [row.tenantId, exportId, next, fence, leaseUntil(now), now],
+    );
+    await touchAsset(tx, row);
+    const { tenantId, assetId, connectionId, format } = row;
+    const payload = { export_id: exportId, asset_id: assetId, connection_id: connectionId, format };
+    await appendAccountEvent(tx, { tenantId, type: "export.running", payload, now });
+    const pin = { secretId: row.secretId, version: row.secretVersion };
+    const { sql, createdAt, deadlineAt } = row;
+    return { exportId, assetId, tenantId, fence, connectionId, pin, sql, format, createdAt, deadlineAt };
+  });
+}
+
+/** The export's row, locked until the transaction ends. Throws `StaleExport` when it is not the process's own any more. */
+export async function requireClaim(
+  tx: Tx,
+  claim: Pick<ExportClaim, "tenantId" | "exportId" | "fence">,
+): Promise<QueryExport> {
+  const row = await tx.row(
+    QueryExport,
+    "where t.tenant_id = $1 and t.id = $2 and t.fence = $3 and t.state = 'running' for update",
+    [claim.tenantId, claim.exportId, claim.fence],
+  );
+  if (!row) throw new StaleExport("another process has the export");
+  return row;
+}
+
+/** Tells those who follow the asset that something of its export changed. */
+export async function touchAsset(tx: Tx, { tenantId, assetId }: { tenantId: string; assetId: string }): Promise<void> {
+  await tx.sql("update data.asset set change_seq = change_seq + 1 where tenant_id = $1 and id = $2", [
+    tenantId,
+    assetId,
+  ]);
+  tx.wake(dataTopics.asset(assetId));
+}

@@ -1,0 +1,95 @@
+import { LIMITS } from "../../infra/kernel/limits.ts";
+import { Refused } from "../../infra/kernel/refusal.ts";
+import { DONE, implementJob, type JobContext, type JobImplementation } from "../../infra/queue/implement-job.ts";
+import { ASSET } from "../../subgraphs/data/asset/asset.refusals.ts";
+import type { AssetLimits } from "../../subgraphs/data/asset/asset-limits.ts";
+import { cleanExport } from "../../subgraphs/data/export/clean-export.ts";
+import { claimExported, commitExport, failExport, releaseExport } from "../../subgraphs/data/export/export.commands.ts";
+import { QueryExport } from "../../subgraphs/data/export/export.entity.ts";
+import { claimExport, type ExportClaim, StaleExport } from "../../subgraphs/data/export/export-claim.ts";
+import { ExportFailure } from "../../subgraphs/data/export/export-failure.ts";
+import type { ResultLimits } from "../../subgraphs/data/export/record-counter.ts";
+import { runExport } from "../../subgraphs/data/jobs.ts";
+import { ExportWatch, quotaExceeded } from "./export-watch.ts";
+import { type MakeExportDeps, makeExport } from "./make-export.ts";
+
+export interface RunExportDeps extends Omit<MakeExportDeps, "db" | "clock"> {
+  limits: AssetLimits;
+  /** Most that one query may give; the deployment's limits unless told. */
+  resultLimits?: ResultLimits;
+}
+
+const RESULT_LIMITS: ResultLimits = { rows: LIMITS.exportRows, bytes: LIMITS.exportBytes };
+
+/**
+ * Runs an export. A second run finds it taken, or over, and leaves it alone. One whose process goes down in good order is
+ * given back and runs again elsewhere; one whose process died is failed by the reconciler.
+ */
+export function runExportJob(deps: RunExportDeps): JobImplementation<{ exportId: string }> {
+  return implementJob(runExport, async ({ exportId }, context) => {
+    const claim = await claimExport(context.db, exportId, context.clock.now());
+    if (claim) await work(deps, claim, context);
+    return DONE;
+  });
+}
+
+async function work(deps: RunExportDeps, claim: ExportClaim, context: JobContext): Promise<void> {
+  const { resultLimits = RESULT_LIMITS } = deps;
+  const { db, clock, logger } = context;
+  const watch = new ExportWatch({ db, clock, logger, limits: deps.limits, resultLimits }, claim);
+  const done = watch.run();
+  const signal = AbortSignal.any([watch.signal, context.signal]);
+  try {
+    await perform(deps, claim, context, { watch, signal });
+  } catch (error) {
+    if (error instanceof StaleExport) return;
+    if (context.signal.aborted) return await unlessStale(releaseExport(db, claim, clock.now()));
+    const failure = failureOf(error);
+    logger.info({ err: failure.cause, exportId: claim.exportId, word: failure.word }, "an export failed");
+    await unlessStale(fail(deps, claim, failure, context));
+  } finally {
+    watch.stop();
+    await done;
+  }
+}
+
+async function perform(
+  deps: RunExportDeps,
+  claim: ExportClaim,
+  { db, clock }: JobContext,
+  { watch, signal }: { watch: ExportWatch; signal: AbortSignal },
+): Promise<void> {
+  const made = await makeExport({ ...deps, db, clock }, claim, { counter: watch.counter, signal });
+  await claimExported(db, claim, made, clock.now());
+  if (!(await deps.objects.has(made.sha256))) throw new Refused(ASSET.asset_commit_failed);
+  await commitExport(db, claim, made, deps.limits, clock.now());
+}
+
+/** Fails the export, then removes what it left; a removal that fails is repeated by the reconciler. */
+async function fail(
+  deps: RunExportDeps,
+  claim: ExportClaim,
+  because: ExportFailure,
+  context: JobContext,
+): Promise<void> {
+  const { db, clock } = context;
+  await failExport(db, claim, because, clock.now());
+  const row = await db.row(QueryExport, "where t.tenant_id = $1 and t.id = $2", [claim.tenantId, claim.exportId]);
+  if (row) await cleanExport({ db, clock, objects: deps.objects }, row);
+}
+
+/** Errors of the database are not the export's: thrown again, they leave it to its lease. */
+function failureOf(error: unknown): ExportFailure {
+  if (error instanceof ExportFailure) return error;
+  if (!(error instanceof Refused)) throw error;
+  if (error.kind === ASSET.storage_quota_exceeded) return quotaExceeded(error);
+  return new ExportFailure("internal", "The file could not be kept. Export again.", error);
+}
+
+async function unlessStale(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!(error instanceof StaleExport)) throw error; // a stale export is another process's to end
+  }
+}
