@@ -1,3 +1,4 @@
+import { DiskSpace } from "../infra/objects/storage-space.ts";
 import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
 import { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
 import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
@@ -19,6 +20,12 @@ export function computeServices(parts: Parts, origin: string): ComputeServices {
     exists: foreignNouns,
     wakeups: parts.wakeups,
     objects: parts.objects.results,
+    space: new DiskSpace({
+      folder: parts.settings.dataDir,
+      reserveBytes: parts.settings.diskReserveMib * 1024 * 1024,
+      clock: parts.clock,
+      logger: parts.logger,
+    }),
     logger: parts.logger,
   };
 }

@@ -30,6 +30,8 @@ export const LIMITS = {
   unusedObjectMs: 24 * 3_600_000,
   /** A job that no process knows waits for one that does for this long after it was due. */
   unknownJobMs: 30 * 24 * 3_600_000,
+  /** Free space below which no workload is admitted, for what runs already to end well; a setting may say otherwise. */
+  diskReserveBytes: 256 * 1024 * 1024,
   rejectedOfferExamples: 50,
   heartbeatIntervalMs: 5_000,
   leaseMs: 90_000,

@@ -239,6 +239,12 @@ export const SETTINGS = {
     "Days that outputs, logs and checkpoints of a workload are kept after its end.",
     wholeNumber(1, 36_500),
   ),
+  diskReserveMib: given(
+    "NODUS_DISK_RESERVE_MIB",
+    String(LIMITS.diskReserveBytes / 1024 / 1024),
+    "MiB of the data folder's disk that are kept for work that runs already: below it no workload is admitted; 0 admits always.",
+    wholeNumber(0, 1_048_576),
+  ),
   requestsPerKeyPerSecond: given(
     "NODUS_REQUESTS_PER_KEY_PER_SECOND",
     String(LIMITS.requestsPerKeyPerSecond),

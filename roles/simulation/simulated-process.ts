@@ -2,6 +2,7 @@ import type { Database } from "../../infra/db/database.ts";
 import type { Driver } from "../../infra/drivers/driver.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { Sleepers } from "../../infra/live/wakeups.ts";
+import { ELSEWHERE } from "../../infra/objects/storage-space.ts";
 import type { JobToPublish } from "../../infra/queue/connection.ts";
 import type { JobDefinition } from "../../infra/queue/define-job.ts";
 import type { JobImplementation } from "../../infra/queue/implement-job.ts";
@@ -121,6 +122,7 @@ export class SimulatedProcess {
         connections: connectionPins,
         exists: foreignNouns,
         objects: around.results,
+        space: ELSEWHERE,
       },
     };
     this.intake = createIntake({

@@ -3,6 +3,7 @@ import type { Exists } from "../../infra/db/exists.ts";
 import type { GraphContext } from "../../infra/graphql/context.ts";
 import type { Wakeups } from "../../infra/live/wakeups.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import type { StorageSpace } from "../../infra/objects/storage-space.ts";
 import type { AssetPort, ConnectionPort, SecretPort } from "../data/published.ts";
 import type { PoolPort } from "../pools/published.ts";
 import type { ForeignNoun } from "./foreign-nouns.ts";
@@ -22,6 +23,8 @@ export interface ComputeServices {
   readonly wakeups: Pick<Wakeups, "on" | "healthy">;
   /** Where committed logs and outputs lie. */
   readonly objects: Pick<ObjectStore, "open">;
+  /** Whether there is room for the logs and outputs of new work. */
+  readonly space: StorageSpace;
   readonly logger: Pick<Logger, "error">;
 }
 

@@ -1,3 +1,4 @@
+import { ELSEWHERE } from "../../infra/objects/storage-space.ts";
 import { Drain } from "../../infra/telemetry/drain.ts";
 import { readSettings } from "../../infra/telemetry/environment.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
@@ -42,6 +43,7 @@ async function serve(): Promise<void> {
     exists: foreignNouns,
     wakeups: parts.wakeups,
     objects: parts.objects.results,
+    space: ELSEWHERE,
     logger,
   };
   await offerAll(parts.db, silentMarket(machineKinds(16)));

@@ -11,6 +11,7 @@ import { FakeClock } from "../../infra/kernel/clock.ts";
 import { Sleepers } from "../../infra/live/wakeups.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import { ELSEWHERE } from "../../infra/objects/storage-space.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { allEntities } from "../../roles/entities.ts";
 import { foreignNouns } from "../../roles/foreign-nouns.ts";
@@ -88,6 +89,7 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
     exists: foreignNouns,
     wakeups: { on: (topic, f) => sleepers.on(topic, f), healthy: true },
     objects,
+    space: ELSEWHERE,
     logger,
   };
   const { schema } = buildComputeSubgraph();

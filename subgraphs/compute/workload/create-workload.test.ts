@@ -379,3 +379,20 @@ test("a command's failure that is no refusal is passed on as it is", async () =>
   await expect(createWorkload(broken, MEMBER, request, graph.clock.now())).rejects.toThrow("no market");
   expect(await counts()).toMatchObject({ workloads: 0, keys: 0 });
 });
+
+test("a disk that is nearly full admits nothing new, and a repeated key still gets its answer", async () => {
+  const request = { payload: { source: { command: ["true"] } }, idempotencyKey: "before" };
+  const first = await createWorkload(graph.deps, MEMBER, request, graph.clock.now());
+  const full = { ...graph.deps, space: { shortage: async () => "The platform's disk is nearly full." } };
+  const again = await createWorkload(full, MEMBER, request, graph.clock.now());
+  expect(again).toMatchObject({ replayed: true, workload: { id: first.workload.id } });
+  const refused = await createWorkload(full, MEMBER, { ...request, idempotencyKey: "new" }, graph.clock.now()).catch(
+    (error) => error,
+  );
+  expect(refused).toMatchObject({
+    message: "The platform's disk is nearly full.",
+    kind: { code: "unavailable", status: 503 },
+    detail: { extra: { reason: "storage_full" }, retryAfterSeconds: 30 },
+  });
+  expect(await counts()).toMatchObject({ workloads: 1, keys: 1 });
+});

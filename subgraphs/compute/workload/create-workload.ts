@@ -4,7 +4,7 @@ import { enqueue } from "../../../infra/db/outbox.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
-import { Refused } from "../../../infra/kernel/refusal.ts";
+import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import { admit } from "../account/admission.ts";
 import type { ComputeServices } from "../compute-context.ts";
 import { enforceDeadline, placeStage } from "../jobs.ts";
@@ -49,11 +49,13 @@ export async function createWorkload(
   checkStorable(input.payload);
   const id = newId("workload", now);
   const { tenantId } = actor;
+  const shortage = await deps.space.shortage();
   try {
     return await deps.db.command(async (tx) => {
       const keyed = { tenantId, operation: "createWorkload", key, payload: input.payload, now };
       const first = await once(tx, keyed, id);
       if (first.replayed) return { workload: await requireWorkload(tx, tenantId, first.objectId), replayed: true };
+      if (shortage) throw storageFull(shortage);
       const workload = judge(deps, input, now);
       return { workload: await accept(tx, deps, actor, { id, workload, now }), replayed: false };
     });
@@ -68,6 +70,16 @@ export async function createWorkload(
 export function judge(deps: Pick<ComputeServices, "settings">, request: WorkloadRequest, now: Date): ValidWorkload {
   const given = { requirements: {}, outcome: {}, policy: {}, continuity: {}, ...request.payload };
   return validateWorkload(given, { ...deps.settings, now, repeatedMembers: request.repeatedMembers ?? [] });
+}
+
+/** It passes: what runs ends, retention and operators make room. */
+function storageFull(message: string): Refused {
+  return new Refused(COMMON.unavailable, {
+    message,
+    fix: "Repeat the request with the same key later; what runs already goes on.",
+    extra: { reason: "storage_full" },
+    retryAfterSeconds: 30,
+  });
 }
 
 interface Acceptance {

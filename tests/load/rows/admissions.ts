@@ -2,6 +2,7 @@ import { Database } from "../../../infra/db/database.ts";
 import { migrate } from "../../../infra/db/migrate.ts";
 import { systemClock } from "../../../infra/kernel/clock.ts";
 import { openWakeups } from "../../../infra/live/open-wakeups.ts";
+import { ELSEWHERE } from "../../../infra/objects/storage-space.ts";
 import { createLogger } from "../../../infra/telemetry/logger.ts";
 import { allEntities } from "../../../roles/entities.ts";
 import { foreignNouns } from "../../../roles/foreign-nouns.ts";
@@ -76,6 +77,7 @@ async function open(bench: Bench, url: string) {
       pools,
       exists: foreignNouns,
       wakeups,
+      space: ELSEWHERE,
       logger,
     },
     ...{ secrets: unused, connections: unused, objects: unused },

@@ -2,6 +2,7 @@ import { Database } from "../../../infra/db/database.ts";
 import { migrate } from "../../../infra/db/migrate.ts";
 import { SimulatedDriver } from "../../../infra/drivers/simulated/simulated-driver.ts";
 import { systemClock } from "../../../infra/kernel/clock.ts";
+import { ELSEWHERE } from "../../../infra/objects/storage-space.ts";
 import { createLogger } from "../../../infra/telemetry/logger.ts";
 import { allEntities } from "../../../roles/entities.ts";
 import { OfferMarket } from "../../../subgraphs/compute/offer/offer-market.ts";
@@ -89,6 +90,7 @@ async function submit({ deps, tenants }: World, count: number): Promise<void> {
     secrets: unused,
     connections: unused,
     objects: unused,
+    space: ELSEWHERE,
     wakeups: unused,
     exists: unused,
   };
