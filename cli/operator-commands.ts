@@ -3,7 +3,7 @@ import { readSettings } from "../infra/telemetry/environment.ts";
 
 /** Commands of whoever hosts the platform: they work on the database itself, beside a running platform or without one. */
 export function addOperatorCommands(program: Command): void {
-  const keys = program.command("keys").description("API keys");
+  const keys = program.command("keys").description("API keys, and the key that secrets are encrypted with");
   keys
     .command("mint")
     .description("make a key; its text is printed once")
@@ -32,6 +32,14 @@ export function addOperatorCommands(program: Command): void {
     .action(async (keyId: string, options) => {
       const { revokeKey } = await import("./keys.ts");
       await revokeKey(readSettings(), keyId, options);
+    });
+
+  keys
+    .command("rotate")
+    .description("encrypt all secrets under a new master key; may be interrupted and run again")
+    .action(async () => {
+      const { rotateKeys } = await import("./rotate-keys.ts");
+      await rotateKeys(readSettings());
     });
 
   const accounts = program.command("accounts").description("teams' money and limits");

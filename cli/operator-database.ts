@@ -5,11 +5,14 @@ import { openWakeups } from "../infra/live/open-wakeups.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
 import { allEntities } from "../roles/entities.ts";
-import { offerDelivery } from "../subgraphs/data/delivery/offer-delivery.ts";
+import { takeOfferedEvent } from "../subgraphs/data/account-event/append-account-event.ts";
 import { ClientError } from "./client.ts";
 
 /** Runs an operator's command on the deployment's database, and leaves a platform that is running undisturbed. */
-export async function withDatabase(settings: Settings, work: (db: Database) => Promise<void>): Promise<void> {
+export async function withDatabase(
+  settings: Settings,
+  work: (db: Database, url: string) => Promise<void>,
+): Promise<void> {
   const logger = createLogger({ level: "warn", role: "operator" });
   const embedded = settings.databaseUrl ? null : await startEmbeddedPostgres({ dataDir: settings.dataDir, logger });
   const url = settings.databaseUrl ?? embedded!.url;
@@ -18,9 +21,9 @@ export async function withDatabase(settings: Settings, work: (db: Database) => P
     const db = await Database.open({ url, entities: allEntities, poolSize: 4 });
     const wakeups = await openWakeups({ databaseUrl: url, redisUrl: settings.redisUrl ?? undefined, logger });
     db.announceTo((topic) => wakeups.announce(topic));
-    db.offerTo(offerDelivery);
+    db.offerTo(takeOfferedEvent);
     try {
-      await work(db);
+      await work(db, url);
     } finally {
       await wakeups.close();
       await db.close();

@@ -9,13 +9,14 @@ import type { ProcessPlan } from "./process-plan.ts";
 /** What this process must have like every other process of its deployment; nothing for one that runs alone. */
 export function agreementsOf(settings: Settings, plan: ProcessPlan, keys: DeploymentKeys): Agreement[] {
   if (plan.alone) return [];
-  return [masterKey(keys), objectStore(settings), ...(plan.worker ? [localCapacity(settings)] : [])];
+  return [masterKeyAgreement(keys), objectStore(settings), ...(plan.worker ? [localCapacity(settings)] : [])];
 }
 
-function masterKey(keys: DeploymentKeys): Agreement {
+/** All processes have one master key. */
+export function masterKeyAgreement(keys: DeploymentKeys): Agreement {
   return {
     subject: "masterKey",
-    value: keys.secretsKeyId,
+    value: keys.secrets.id,
     refusal:
       "Another process of this deployment runs with another master key. Give all of them the same NODUS_MASTER_KEY, " +
       "or the same data folder (NODUS_DATA_DIR) on one host.",

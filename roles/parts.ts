@@ -11,7 +11,7 @@ import type { Drain } from "../infra/telemetry/drain.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import type { Logger } from "../infra/telemetry/logger.ts";
 import { Metrics } from "../infra/telemetry/metrics.ts";
-import { offerDelivery } from "../subgraphs/data/delivery/offer-delivery.ts";
+import { takeOfferedEvent } from "../subgraphs/data/account-event/append-account-event.ts";
 import { SecretBox } from "../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../subgraphs/data/secret/secret-pins.ts";
 import { agreementsOf } from "./agreements.ts";
@@ -45,7 +45,7 @@ export interface Parts {
  * when the database is reached through a transaction pooler, or when it is newer than this release.
  */
 export async function openParts(settings: Settings, plan: ProcessPlan, logger: Logger, drain: Drain): Promise<Parts> {
-  const keys = deploymentKeys(settings.masterKey, settings.dataDir);
+  const keys = deploymentKeys(settings);
   const claim = {
     membership: plan.alone ? ("alone" as const) : ("member" as const),
     agreements: agreementsOf(settings, plan, keys),
@@ -58,7 +58,7 @@ export async function openParts(settings: Settings, plan: ProcessPlan, logger: L
   const wakeups = await openWakeups({ databaseUrl, redisUrl: settings.redisUrl ?? undefined, logger });
   drain.onClose("wake-ups", () => wakeups.close());
   db.announceTo((topic) => wakeups.announce(topic));
-  db.offerTo(offerDelivery);
+  db.offerTo(takeOfferedEvent);
   const metrics = new Metrics(plan.name);
   measureLive(metrics, wakeups);
   const fetch = openFetch({
@@ -66,7 +66,7 @@ export async function openParts(settings: Settings, plan: ProcessPlan, logger: L
     idleMs: LIMITS.assetSourceIdleMs,
   });
   drain.onClose("fetches", () => fetch.close());
-  const secretBox = new SecretBox({ id: keys.secretsKeyId, key: keys.secrets });
+  const secretBox = new SecretBox(keys.secrets, keys.otherSecrets);
   return {
     settings,
     logger,

@@ -196,6 +196,12 @@ export const SETTINGS = {
     "Key that stored secrets are encrypted with: 32 bytes in base64 or hexadecimal. Needed on every process when they run on several machines.",
     key256,
   ),
+  previousMasterKey: secret(
+    "NODUS_MASTER_KEY_PREVIOUS",
+    "none",
+    "Master key from before a change: it only opens what it encrypted, until `nodus keys rotate` has run.",
+    key256,
+  ),
   localRateMicrosPerHour: given(
     "NODUS_LOCAL_USD_PER_HOUR",
     "0.10",

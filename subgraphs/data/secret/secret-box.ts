@@ -41,6 +41,11 @@ export class SecretBox {
     return this.#current.id;
   }
 
+  /** Master keys that values can be opened with here, the current one among them. */
+  get keyIds(): string[] {
+    return [...this.#keys.keys()];
+  }
+
   /** Whether values that this master key wrapped can be opened here. */
   has(masterKeyId: string): boolean {
     return this.#keys.has(masterKeyId);

@@ -5,7 +5,6 @@ import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
 import { destroyRetiredSecrets } from "./destroy-retired-secrets.ts";
-import { rewrapSecrets } from "./rewrap-secrets.ts";
 import { listSecrets, putSecret, retireSecret } from "./secret.commands.ts";
 import { Secret, SecretPin, SecretVersion } from "./secret.entity.ts";
 import { SecretBox } from "./secret-box.ts";
@@ -222,18 +221,4 @@ test("a team has room for a limited number of names, and a new version needs no 
   );
   await expect(put(actor, "ONE_MORE")).rejects.toMatchObject({ kind: { code: "secret_limit", status: 409 } });
   expect((await put(actor, "FILL_1")).version).toBe(2);
-});
-
-test("after a rotation of the master key everything is wrapped again, and still opens", async () => {
-  const actor = team();
-  await put(actor, "A", "before");
-  await pin(actor, ["A"], "wl_rotated");
-  const rotated = new SecretBox({ id: "mk-2", key: randomBytes(32) }, [key]);
-  while ((await rewrapSecrets(database.db, rotated, 5)) > 0);
-  expect(new Set((await database.db.rows(SecretVersion, "")).map((v) => v.masterKeyId))).toEqual(new Set(["mk-2"]));
-  const revealed = await new SecretPins(rotated).reveal(database.db, {
-    tenantId: actor.tenantId,
-    holderId: "wl_rotated",
-  });
-  expect(revealed).toEqual([{ name: "A", value: "before" }]);
 });

@@ -16,7 +16,8 @@ export interface WebhookDeps {
   exceptions: PrivateExceptions;
 }
 
-const sealContext = (tenantId: string, version: number) => `webhook/${tenantId}/${version}`;
+/** The place of a webhook's secret, which its ciphertext is bound to. */
+export const webhookSealContext = (tenantId: string, version: number) => `webhook/${tenantId}/${version}`;
 
 /**
  * Writes the team's one webhook and starts it. Without a secret, a new one is made. The secret is in this answer only:
@@ -34,7 +35,7 @@ export function putWebhook(
     await tx.sql("select pg_advisory_xact_lock(hashtextextended('data.webhook/' || $1, 0))", [actor.tenantId]);
     const before = await tx.row(Webhook, "where t.tenant_id = $1", [actor.tenantId]);
     const version = (before?.version ?? 0) + 1;
-    const sealed = deps.box.seal(Buffer.from(secret, "utf8"), sealContext(actor.tenantId, version));
+    const sealed = deps.box.seal(Buffer.from(secret, "utf8"), webhookSealContext(actor.tenantId, version));
     await tx.sql(
       `insert into data.webhook (tenant_id, url, version, master_key_id, wrapped_key, ciphertext, created_at, updated_at)
        values ($1, $2, $3, $4, $5, $6, $7, $7)
@@ -66,7 +67,7 @@ export interface WebhookTarget {
 export async function webhookTarget(q: Queryer, box: SecretBox, tenantId: string): Promise<WebhookTarget | null> {
   const webhook = await q.row(Webhook, "where t.tenant_id = $1 and t.disabled_at is null", [tenantId]);
   if (!webhook) return null;
-  const secret = box.open(webhook, sealContext(tenantId, webhook.version)).toString("utf8");
+  const secret = box.open(webhook, webhookSealContext(tenantId, webhook.version)).toString("utf8");
   return { url: webhook.url, secret, version: webhook.version };
 }
 
