@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { brokenInvariants } from "../../roles/simulation/invariants.ts";
-import type { Platform } from "../support/platform.ts";
 import type { WorkloadState } from "../support/workloads.ts";
+import type { Target } from "./target.ts";
 
 /** Rows that wait and do not say why, or that nobody will ever look at again. */
 const UNEXPLAINED: Record<string, string> = {
@@ -28,8 +28,8 @@ const TEXT = Object.entries(UNEXPLAINED)
   .join(" union all ");
 
 /** What must be true at any time, whatever was killed: money, capacity, generations, and a reason for whoever waits. */
-export async function expectSound(platform: Platform, when: string): Promise<void> {
-  const sql = <T>(text: string, values?: readonly unknown[]) => platform.sql<T>(text, values as unknown[]);
+export async function expectSound(target: Target, when: string): Promise<void> {
+  const sql = <T>(text: string, values?: readonly unknown[]) => target.sql<T>(text, values as unknown[]);
   const broken = await brokenInvariants({ sql } as Parameters<typeof brokenInvariants>[0]);
   const unexplained = await sql<{ sentence: string; row: unknown }>(TEXT);
   const told = unexplained.map(({ sentence, row }) => `not true: ${sentence}: ${JSON.stringify(row)}`);
@@ -37,15 +37,15 @@ export async function expectSound(platform: Platform, when: string): Promise<voi
 }
 
 /** What must be true when all work is over: nothing reserved, held, out, undone or unbalanced. */
-export async function expectNothingLeft(platform: Platform, when: string): Promise<void> {
-  const [left] = await platform.sql(`select
+export async function expectNothingLeft(target: Target, when: string): Promise<void> {
+  const [left] = await target.sql(`select
     (select coalesce(sum(slots_used), 0)::int from compute.capacity) as slots,
     (select count(*)::int from compute.attempt where state <> 'gone') as orders,
     (select count(*)::int from compute.placement where state <> 'closed') as placements,
     (select count(*)::int from compute.placement where log_bytes > 0 and log_committed_at is null) as logs,
     (select count(*)::int from compute.workload where settled_at is null) as workloads`);
   expect(left, when).toEqual({ slots: 0, orders: 0, placements: 0, logs: 0, workloads: 0 });
-  const { account } = await platform.admin.query("{ account { activeRuns heldUsd trialBalanceUsd } }");
+  const { account } = await target.admin.query("{ account { activeRuns heldUsd trialBalanceUsd } }");
   expect(account, when).toEqual({ activeRuns: 0, heldUsd: 0, trialBalanceUsd: 0 });
 }
 

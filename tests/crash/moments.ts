@@ -1,5 +1,4 @@
 import pg from "pg";
-import type { Platform } from "../support/platform.ts";
 import { within } from "../support/workloads.ts";
 
 /** Steps of a workload's life that something can be killed right after: the commit has happened, what follows has not. */
@@ -37,7 +36,7 @@ const HEARD = `
   create or replace trigger nodus_test_log after update of log_committed_at on compute.placement
     for each row when (old.log_committed_at is null and new.log_committed_at is not null) execute function public.nodus_test_log();`;
 
-/** Hears of a platform's moments within a millisecond of their commit. */
+/** Hears of the moments of work on a database within a millisecond of their commit. */
 export class Listener {
   readonly #connection: pg.Client;
   readonly #reached: string[] = [];
@@ -52,8 +51,8 @@ export class Listener {
     });
   }
 
-  static async open(platform: Platform): Promise<Listener> {
-    const connection = new pg.Client({ connectionString: platform.databaseUrl });
+  static async open({ databaseUrl }: { readonly databaseUrl: string }): Promise<Listener> {
+    const connection = new pg.Client({ connectionString: databaseUrl });
     const listener = new Listener(connection);
     await connection.connect();
     await connection.query(HEARD);

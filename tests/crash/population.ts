@@ -69,7 +69,8 @@ function stubbornly<T>(ask: () => Promise<T>): Promise<NonNullable<Exclude<T, fa
   ).then(({ answer }) => answer);
 }
 
-const RETRIABLE = /fetch failed|cannot be reached|unavailable|internal|terminated|socket|JSON/i;
+/** Cut off, or told to repeat the request: by the code of a refusal, or by the words of one that has none. */
+const RETRIABLE = /fetch failed|terminated|other side closed|cannot be reached|did not answer|just now/i;
 
 function retriable(error: Error): null {
   if (!RETRIABLE.test(error.message)) throw error;

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import type { Platform } from "../support/platform.ts";
 import { kill, processesWith } from "../support/process-table.ts";
 import { until } from "../support/until.ts";
 import { stateOf, type WorkloadState } from "../support/workloads.ts";
 import { expectNothingLeft, expectOneTruth, expectSound } from "./aftermath.ts";
 import { Listener, type Moment } from "./moments.ts";
 import { cancelled, complaint, type Inhabitant, population, submitted, treesOf } from "./population.ts";
-import { aimAt, type VictimName } from "./victims.ts";
+import type { Target, VictimName } from "./target.ts";
 
 export interface Round {
   readonly victim: VictimName;
@@ -37,7 +36,7 @@ const WATCH_MS = 400;
  * meant to, paid for what it ran, with nothing left behind.
  */
 export async function liveThrough(
-  platform: Platform,
+  target: Target,
   round: Round,
   random: (below: number) => number,
 ): Promise<RoundResult> {
@@ -46,23 +45,23 @@ export async function liveThrough(
   const word = `mark-${crypto.randomUUID().slice(0, 8)}`;
   const people = population(word);
   const watch = watchFor(people);
-  const listener = await Listener.open(platform);
-  const struck = struckIn(platform, listener, round, word, random);
-  const lives = Promise.all(people.map((one) => live(platform, one, round.moment)));
+  const listener = await Listener.open(target);
+  const struck = struckIn(target, listener, round, word, random);
+  const lives = Promise.all(people.map((one) => live(target, one, round.moment)));
   lives.catch(() => {}); // awaited below, after the victim's death
   try {
     const struckAtMoment = await struck;
     await listener.close();
-    await expectSound(platform, `${when}, right after`);
+    await expectSound(target, `${when}, right after`);
     await lives;
-    const ends = await Promise.all(people.map((one) => settledEnd(platform, one)));
-    for (const [n, end] of ends.entries()) await expectFate(platform, people[n]!, end, round.victim, when);
+    const ends = await Promise.all(people.map((one) => settledEnd(target, one)));
+    for (const [n, end] of ends.entries()) await expectFate(target, people[n]!, end, round.victim, when);
     watch.stop();
     expect(watch.doubled, when).toEqual([]);
     await until(`${when}: no process is left`, () => processesWith(word).length === 0);
-    await until(`${when}: everything is let go`, () => isLetGo(platform));
-    await expectSound(platform, when);
-    await expectNothingLeft(platform, when);
+    await until(`${when}: everything is let go`, () => isLetGo(target));
+    await expectSound(target, when);
+    await expectNothingLeft(target, when);
     const generations = ends.reduce((sum, end) => sum + end.placements.length, 0);
     return { struckAtMoment, workloads: people.length, generations, tookMs: performance.now() - startedAt };
   } finally {
@@ -73,13 +72,13 @@ export async function liveThrough(
 }
 
 async function struckIn(
-  platform: Platform,
+  target: Target,
   listener: Listener,
   { victim, moment, nth }: Round,
   word: string,
   random: (below: number) => number,
 ): Promise<boolean> {
-  const aimed = aimAt(victim, platform, word, random);
+  const aimed = target.aim(victim, word, random);
   const struck = await listener.strikeAt(moment, nth, () => aimed.strike(), MOMENT_MS);
   if (!struck) aimed.strike();
   await aimed.recover();
@@ -87,17 +86,17 @@ async function struckIn(
 }
 
 /** From the submit to where nobody has to do anything any more. */
-async function live(platform: Platform, one: Inhabitant, moment: Moment): Promise<void> {
-  const client = platform.admin;
+async function live(target: Target, one: Inhabitant, moment: Moment): Promise<void> {
+  const client = target.admin;
   await submitted(client, one);
   await submitted(client, one); // as a client whose answer was lost
   if (one.fate === "is cancelled") {
-    await until("it runs or is over", async () => isPast(await maybeState(platform, one), ["running"]), PATIENTLY);
-    if (moment === "interrupted" || moment === "recovering") await interrupt(platform);
+    await until("it runs or is over", async () => isPast(await maybeState(target, one), ["running"]), PATIENTLY);
+    if (moment === "interrupted" || moment === "recovering") await interrupt(target);
     await cancelled(client, one);
   }
   if (one.fate === "waits") {
-    await until("it says why it waits", async () => (await maybeState(platform, one))?.waitingReason, PATIENTLY);
+    await until("it says why it waits", async () => (await maybeState(target, one))?.waitingReason, PATIENTLY);
     await cancelled(client, one);
   }
 }
@@ -110,27 +109,27 @@ function isPast(state: WorkloadState | null, states: readonly string[]): boolean
 }
 
 /** A host agent that is told to go takes its guests with it, and they are placed again. */
-async function interrupt(platform: Platform): Promise<void> {
+async function interrupt(target: Target): Promise<void> {
   await sleep(300);
-  kill(platform.hostAgent().pid, "SIGTERM");
+  kill(target.hostAgentPid(), "SIGTERM");
   await sleep(1_500); // the moment in question is within this
 }
 
 /** Null while the platform cannot be asked. */
-async function maybeState(platform: Platform, one: Inhabitant): Promise<WorkloadState | null> {
-  return stateOf(platform.admin, one.id!).catch(() => null); // it is dead, or starting
+async function maybeState(target: Target, one: Inhabitant): Promise<WorkloadState | null> {
+  return stateOf(target.admin, one.id!).catch(() => null); // it is dead, or starting
 }
 
-function settledEnd(platform: Platform, one: Inhabitant): Promise<WorkloadState> {
+function settledEnd(target: Target, one: Inhabitant): Promise<WorkloadState> {
   const settled = async () => {
-    const state = await maybeState(platform, one);
+    const state = await maybeState(target, one);
     return state?.settledAt ? state : null;
   };
   return until(`${one.id} (${one.fate}) is settled`, settled, { timeoutMs: SETTLE_MS, everyMs: 200 });
 }
 
 async function expectFate(
-  platform: Platform,
+  target: Target,
   one: Inhabitant,
   end: WorkloadState,
   victim: VictimName,
@@ -139,18 +138,18 @@ async function expectFate(
   expect(complaint(one, end, victim === "guest"), when).toBeNull();
   expectOneTruth(end, `${when}: ${one.id}`);
   if (end.status === "cancelled" || end.reason === "signalled" || end.reason === "start_failed") return;
-  const { body } = await platform.admin.rest("getWorkloadLogs", { path: { id: one.id! } });
+  const { body } = await target.admin.rest("getWorkloadLogs", { path: { id: one.id! } });
   expect(body, `${when}: the log of ${one.id}`).toBe(one.log);
   if (!one.log.startsWith("tick") || one.fate !== "completes") return;
-  const outputs = (await platform.admin.rest("listWorkloadOutputs", { path: { id: one.id! } })).body.outputs;
+  const outputs = (await target.admin.rest("listWorkloadOutputs", { path: { id: one.id! } })).body.outputs;
   expect(
     outputs.map((output: { name: string }) => output.name),
     when,
   ).toEqual(["outputs.tar"]);
 }
 
-async function isLetGo(platform: Platform): Promise<boolean> {
-  const open = await platform.sql(
+async function isLetGo(target: Target): Promise<boolean> {
+  const open = await target.sql(
     `select 1 from compute.attempt where state <> 'gone' union all
      select 1 from compute.placement where log_bytes > 0 and log_committed_at is null`,
   );

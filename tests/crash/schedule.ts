@@ -1,13 +1,13 @@
 import { MOMENTS, type Moment } from "./moments.ts";
 import type { Round } from "./round.ts";
-import { VICTIMS, type VictimName } from "./victims.ts";
+import type { VictimName } from "./target.ts";
 
 /** Moments that a population may have only one of. */
 const ONCE: ReadonlySet<Moment> = new Set(["failed", "interrupted", "recovering"]);
 
 /** Every victim at every moment once, in an order and at repetitions that the random numbers decide. */
-export function everyRound(random: (below: number) => number): Round[] {
-  const rounds = VICTIMS.flatMap((victim) =>
+export function everyRound(victims: readonly VictimName[], random: (below: number) => number): Round[] {
+  const rounds = victims.flatMap((victim) =>
     MOMENTS.filter((moment) => happens(victim, moment)).map((moment) => ({
       victim,
       moment,

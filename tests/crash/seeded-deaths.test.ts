@@ -3,6 +3,7 @@ import { sharedPlatform } from "../support/platform.ts";
 import { seeded } from "../support/seeded.ts";
 import { ends, script, submit } from "../support/workloads.ts";
 import { liveThrough, type Round } from "./round.ts";
+import { inOneProcess } from "./target.ts";
 
 /**
  * A bounded part of what `npm run soak` does for hours: every kind of victim is killed once, at moments that a seed
@@ -33,7 +34,7 @@ test.each(ROUNDS)(
     timeout: 240_000,
   },
   async (round) => {
-    const { struckAtMoment } = await liveThrough(platform(), round, random);
+    const { struckAtMoment } = await liveThrough(inOneProcess(platform()), round, random);
     expect(struckAtMoment, `seed ${SEED}`).toBe(true);
   },
 );

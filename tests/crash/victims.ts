@@ -7,7 +7,7 @@ import { kill, killAll, type Living, processesWith, withDescendants } from "../s
 import { until } from "../support/until.ts";
 
 export const VICTIMS = ["platform", "starting platform", "postgres", "guest", "host agent", "everything"] as const;
-export type VictimName = (typeof VICTIMS)[number];
+export type PlatformVictim = (typeof VICTIMS)[number];
 
 /** Something that is about to be killed with `kill -9`, and how the platform is back afterwards. */
 export interface Victim {
@@ -18,7 +18,12 @@ export interface Victim {
 }
 
 /** Looks for the victim while it lives. `mark` is a word of the guests that may be hit. */
-export function aimAt(name: VictimName, platform: Platform, mark: string, random: (below: number) => number): Victim {
+export function aimAt(
+  name: PlatformVictim,
+  platform: Platform,
+  mark: string,
+  random: (below: number) => number,
+): Victim {
   const ready = () => isReady(platform);
   const restart = async () => {
     await platform.kill(); // it is dead: waits for its exit to be noticed

@@ -83,7 +83,11 @@ export class Platform {
     const child = await this.#spawn("up");
     this.#child = child;
     this.#exited = new Promise((resolve) => child.once("exit", resolve));
-    await until("the platform is ready", () => this.#isReady(child), { timeoutMs: START_MS, everyMs: 100 });
+    await until("the platform is ready", () => this.#isReady(child), { timeoutMs: START_MS, everyMs: 100 }).catch(
+      (error: Error) => {
+        throw new Error(`${error.message}\n${this.lastOutput()}`, { cause: error });
+      },
+    );
   }
 
   /** SIGTERM; resolves with the exit code once the process has ended by itself. */
@@ -228,7 +232,7 @@ export class Platform {
 
   async #isReady(child: ChildProcess): Promise<boolean> {
     if (child.exitCode !== null || child.signalCode !== null)
-      throw new Error(`the platform ended with ${child.exitCode ?? child.signalCode}:\n${this.lastOutput()}`);
+      throw new Error(`the platform ended with ${child.exitCode ?? child.signalCode}`);
     const answer = await fetch(`${this.origin}/readyz`).catch(() => null); // does not listen yet
     return answer?.status === 200;
   }

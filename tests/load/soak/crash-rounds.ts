@@ -1,5 +1,7 @@
 import { liveThrough, type Round } from "../../crash/round.ts";
 import { everyRound } from "../../crash/schedule.ts";
+import { inOneProcess } from "../../crash/target.ts";
+import { VICTIMS } from "../../crash/victims.ts";
 import { Platform } from "../../support/platform.ts";
 import { ends, script, submit } from "../../support/workloads.ts";
 import type { Plan } from "./plan.ts";
@@ -24,11 +26,13 @@ export async function crashRounds({ random, isOver, say }: Plan): Promise<CrashT
   let platform = await begin();
   try {
     while (!isOver())
-      for (const round of everyRound(random)) {
+      for (const round of everyRound(VICTIMS, random)) {
         if (isOver()) break;
         const name = `${round.victim} at ${round.moment} (${round.nth})`;
         try {
-          count(tally, round, await liveThrough(platform, round, random), (line) => say(`${name}: ${line}`));
+          count(tally, round, await liveThrough(inOneProcess(platform), round, random), (line) =>
+            say(`${name}: ${line}`),
+          );
         } catch (error) {
           tally.failures.push(`${name}: ${(error as Error).message}`);
           say(`FAILED ${name}: ${(error as Error).stack}\n${platform.lastOutput()}`);
@@ -42,9 +46,12 @@ export async function crashRounds({ random, isOver, say }: Plan): Promise<CrashT
   return tally;
 }
 
-/** A platform whose host agent is there. */
-async function begin(): Promise<Platform> {
-  const platform = await Platform.start();
+/** A platform whose host agent is there. A machine that is busy with more than the soak may need a second try. */
+async function begin(tries = 3): Promise<Platform> {
+  const platform = await Platform.start().catch((error) => {
+    if (tries > 1) return begin(tries - 1);
+    throw error;
+  });
   await ends(platform.admin, await submit(platform.admin, script("true")));
   return platform;
 }
