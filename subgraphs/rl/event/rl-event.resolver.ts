@@ -16,6 +16,7 @@ export class WorkloadStub {
 @Resolver(() => WorkloadStub)
 export class RlOfWorkloadResolver {
   @FieldResolver(() => RlEventPage, {
+    nullable: true, // the workload is another subgraph's, and stays when this one is gone
     description: "RL evidence that the run reported, after a cursor; `not_found` for a foreign workload.",
   })
   async rlEvents(
