@@ -1,10 +1,13 @@
 import { defineJob } from "../../infra/queue/define-job.ts";
 
-/** Sends one event to a team's webhook, once. Later tries are business time in its row, not runs of this job. */
+/**
+ * Sends one event to a team's webhook, once. Later tries are business time in its row, not runs of this job. A run only
+ * waits for a receiver, so many may: dozens of receivers that hang at once leave room for the others.
+ */
 export const deliverWebhook = defineJob<{ deliveryId: string }>({
   name: "data.deliverWebhook",
   queue: "webhooks",
-  concurrency: 64,
+  concurrency: 256,
   timeoutMs: 30_000,
   attempts: 3,
 });

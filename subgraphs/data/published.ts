@@ -117,11 +117,11 @@ export interface WebhookSigner {
   sign(body: Uint8Array, secret: string, timestampSeconds: number): string;
 }
 
-/** The teams' webhooks, for the composition root to bind to `Database.offerTo`: other domains reach it as `tx.offer`. */
+/** The teams' events, for the composition root to bind to `Database.offerTo`: other domains reach it as `tx.offer`. */
 export interface WebhookPort {
   /**
    * Records, in the caller's transaction, that an event is to be sent. One statement; nothing for types that are not sent
-   * and for teams without a webhook that is on.
+   * and for teams without a webhook that is on. An event of the account stream is appended to it first.
    */
   offer(tx: Tx, event: OfferedEvent): Promise<void>;
 }

@@ -194,6 +194,31 @@ describe("the account stream", () => {
     expect((await graph(list, { after: "junk" })).errors[0].extensions.code).toBe("invalid_cursor");
   });
 
+  it("says that work was refused for want of money, with the numbers of the refusal", async () => {
+    const { db } = face.compute;
+    const refused = async (key: string) => {
+      const body = { source: { command: ["true"] }, outcome: { max_cost_usd: 1 } };
+      const answer = await face.ask("createWorkload", { body, headers: { "idempotency-key": key } });
+      expect(answer.status).toBe(402);
+      return answer.body;
+    };
+    const told = async () => (await graph("{ accountEvents { nodes { type payload } } }")).data.accountEvents.nodes;
+    await db.sql("update compute.account set payment_method = false");
+    await refused("poor");
+    await db.sql("update compute.account set payment_method = true, monthly_cap_micros = 1");
+    const { remaining_headroom_usd, monthly_spend_cap_usd } = await refused("capped");
+    await refused("capped-again");
+    await db.sql("update compute.account set monthly_cap_micros = null");
+    expect(await told()).toMatchObject([
+      { type: "account.payment_required", payload: { code: "payment_method_required" } },
+      {
+        type: "account.spend_cap_reached",
+        payload: { code: "budget_exceeded", remaining_headroom_usd, monthly_spend_cap_usd: 0.000001 },
+      },
+    ]);
+    expect(monthly_spend_cap_usd).toBe(0.000001);
+  });
+
   it("is followed from any number, without gap or repeat, and goes on when it is resumed", async () => {
     const follow = (after: number | null) =>
       face.gateway.subscribe({

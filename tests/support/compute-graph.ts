@@ -23,7 +23,7 @@ import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
 import type { WorkloadDeps } from "../../subgraphs/compute/workload/create-workload.ts";
 import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
 import { connectionPins } from "../../subgraphs/data/connection/connection-pins.ts";
-import { offerDelivery } from "../../subgraphs/data/delivery/offer-delivery.ts";
+import { takeOfferedEvent } from "../../subgraphs/data/account-event/append-account-event.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../../subgraphs/data/secret/secret-pins.ts";
 import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
@@ -76,7 +76,7 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
   const objects = await openDiskStore(folder);
   const sleepers = new Sleepers((error) => logger.error({ err: error }, "a wake-up failed"));
   db.announceTo((topic) => sleepers.wake(topic));
-  db.offerTo(offerDelivery);
+  db.offerTo(takeOfferedEvent);
   const secretBox = new SecretBox({ id: "test", key: randomBytes(32) });
   const settings = { ...computeSettings, ...over };
   const compute: ComputeServices = {

@@ -3,6 +3,7 @@ create table data.account_stream (tenant_id text not null, last_seq int not null
 
 create table data.account_event (id text not null, tenant_id text not null, seq int not null, type text not null, payload jsonb not null, created_at timestamptz(3) not null, primary key (id));
 create unique index account_event_order on data.account_event (tenant_id, seq);
+create index account_event_type on data.account_event (tenant_id, type, created_at);
 
 -- Events on their way to webhooks. A row that is pending is work; the others are kept for a while to be looked at.
 create table data.webhook_delivery (id text not null, tenant_id text not null, event_id text null, event_type text not null, body text null, state text check (state in ('pending', 'delivered', 'failed')) not null, attempts int not null, tries int not null, attempt_log jsonb not null, due_at timestamptz(3) null, queued_until timestamptz(3) null, claimed_until timestamptz(3) null, retries_until timestamptz(3) not null, last_error text null, created_at timestamptz(3) not null, ended_at timestamptz(3) null, primary key (id));

@@ -6,6 +6,7 @@ import { newId } from "../../../infra/kernel/ids.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import { admit } from "../account/admission.ts";
+import { reportRefusedMoney } from "../account/report-refused-money.ts";
 import type { ComputeServices } from "../compute-context.ts";
 import { enforceDeadline, placeStage } from "../jobs.ts";
 import { microsFor } from "../ledger/price.ts";
@@ -60,10 +61,17 @@ export async function createWorkload(
       return { workload: await accept(tx, deps, actor, { id, workload, now }), replayed: false };
     });
   } catch (error) {
-    if (error instanceof Refused && error.cause)
-      deps.logger.error({ err: error.cause, tenantId }, "an admission failed");
+    if (error instanceof Refused) await afterRefusal(deps, tenantId, error, now);
     throw error;
   }
+}
+
+/** The refusal stands, whatever becomes of telling others about it. */
+async function afterRefusal(deps: WorkloadDeps, tenantId: string, refused: Refused, now: Date): Promise<void> {
+  if (refused.cause) deps.logger.error({ err: refused.cause, tenantId }, "an admission failed");
+  await reportRefusedMoney(deps.db, tenantId, refused, now).catch((err: unknown) =>
+    deps.logger.error({ err, tenantId }, "a refusal for want of money was not recorded"),
+  );
 }
 
 /** Judges a request without looking at anything but itself and the settings. */

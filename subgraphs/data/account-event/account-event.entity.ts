@@ -1,4 +1,4 @@
-import { Unique } from "@mikro-orm/decorators/legacy";
+import { Index, Unique } from "@mikro-orm/decorators/legacy";
 import { attr, column, document, object, table } from "../../../infra/db/attr.ts";
 import type { JsonValue } from "../../../infra/kernel/json-value.ts";
 
@@ -8,6 +8,7 @@ import type { JsonValue } from "../../../infra/kernel/json-value.ts";
   name: "account_event_order",
   expression: "create unique index account_event_order on data.account_event (tenant_id, seq)",
 })
+@Index({ name: "account_event_type", properties: ["tenantId", "type", "createdAt"] })
 export class AccountEvent {
   @attr.id("The event's id, `evt_…`.") id!: string;
   @column.text() tenantId!: string;

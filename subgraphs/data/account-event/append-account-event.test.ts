@@ -6,9 +6,9 @@ import { type TestDatabase, testDatabase } from "../../../tests/support/database
 import { WebhookDelivery } from "../delivery/delivery.entity.ts";
 import { dataEntities } from "../entities.ts";
 import { SecretBox } from "../secret/secret-box.ts";
-import { putWebhook } from "../webhook/webhook.commands.ts";
+import { putWebhook, type WebhookDeps } from "../webhook/webhook.commands.ts";
 import { AccountEvent } from "./account-event.entity.ts";
-import { appendAccountEvent } from "./append-account-event.ts";
+import { appendAccountEvent, takeOfferedEvent } from "./append-account-event.ts";
 
 let database: TestDatabase;
 const now = new Date("2026-03-01T12:00:00Z");
@@ -19,8 +19,11 @@ const actor: Actor = {
 };
 const box = new SecretBox({ id: "mk-1", key: randomBytes(32) });
 
+let deps: WebhookDeps;
+
 beforeAll(async () => {
   database = await testDatabase(dataEntities);
+  deps = { db: database.db, box, exceptions: new PrivateExceptions([]) };
 });
 beforeEach(async () => {
   await database.db.sql("truncate data.account_event, data.account_stream, data.webhook_delivery, data.webhook");
@@ -54,12 +57,7 @@ test("events of a team are numbered without gaps by writers at the same time, ea
 });
 
 test("a team with a webhook gets a delivery for the types that are sent, with its ids beside the payload", async () => {
-  await putWebhook(
-    { db: database.db, box, exceptions: new PrivateExceptions([]) },
-    actor,
-    { url: "https://example.com/" },
-    now,
-  );
+  await putWebhook(deps, actor, { url: "https://example.com/" }, now);
   await ready();
   await database.db.command((tx) =>
     appendAccountEvent(tx, { tenantId: "team_1", type: "asset.deleted", payload: { asset_id: "asset_1" }, now }),
@@ -80,13 +78,42 @@ test("a team with a webhook gets a delivery for the types that are sent, with it
 });
 
 test("a webhook that is off gets nothing", async () => {
-  await putWebhook(
-    { db: database.db, box, exceptions: new PrivateExceptions([]) },
-    actor,
-    { url: "https://example.com/" },
-    now,
-  );
+  await putWebhook(deps, actor, { url: "https://example.com/" }, now);
   await database.db.sql("update data.webhook set disabled_at = $1", [now]);
   await ready();
   expect(await deliveries()).toEqual([]);
+});
+
+test("what other domains offer goes to the account stream if it is an account event, and is only sent otherwise", async () => {
+  await putWebhook(deps, actor, { url: "https://example.com/" }, now);
+  const offer = (type: string, eventId: string) =>
+    database.db.command((tx) =>
+      takeOfferedEvent(tx, {
+        ...{ tenantId: "team_1", type, eventId, subject: { workload_id: "wl_1" }, now },
+        payload: { status: "x" },
+      }),
+    );
+  await offer("benchmark.completed", "evt_1");
+  await offer("workload.running", "evt_2");
+  await offer("workload.planning", "evt_3");
+  const events = await database.db.rows(AccountEvent, "");
+  expect(events).toMatchObject([{ id: "evt_1", payload: { workload_id: "wl_1", status: "x" } }]);
+  expect((await deliveries()).map((delivery) => delivery.eventId)).toEqual(["evt_1", "evt_2"]);
+});
+
+test("what clients cause by repeating a request is recorded once an hour, whoever else repeats it at the same time", async () => {
+  const refuse = (at: Date) =>
+    database.db.command((tx) =>
+      appendAccountEvent(tx, { tenantId: "team_1", type: "account.payment_required", payload: {}, now: at }),
+    );
+  const hour = new Date(now.getTime() + 3_600_000);
+  await Promise.all([refuse(now), refuse(now), refuse(now), ready()]);
+  await refuse(new Date(hour.getTime() - 1));
+  await refuse(hour);
+  const events = await database.db.rows(AccountEvent, "order by t.seq");
+  expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3]);
+  expect(events.filter(({ type }) => type === "account.payment_required").map(({ createdAt }) => createdAt)).toEqual([
+    now,
+    hour,
+  ]);
 });

@@ -1,7 +1,13 @@
-/**
- * Every type of event of the account stream, and whether it is sent to the team's webhook too. The set is closed: what is
- * not listed cannot be appended.
- */
+const HOUR_MS = 3_600_000;
+
+interface AccountEventKind {
+  /** Whether it is sent to the team's webhook too. */
+  delivered: boolean;
+  /** After one of the type no other is recorded for this long: what clients cause by repeating a request. */
+  restMs?: number;
+}
+
+/** Every type of event of the account stream. The set is closed: what is not listed cannot be appended. */
 export const ACCOUNT_EVENTS = {
   "asset.importing": { delivered: false },
   "asset.ready": { delivered: true },
@@ -19,10 +25,10 @@ export const ACCOUNT_EVENTS = {
   "connection.live_mode_enabled": { delivered: false },
   "benchmark.completed": { delivered: true },
   "benchmark.failed": { delivered: true },
-  "account.spend_cap_reached": { delivered: true },
-  "account.payment_required": { delivered: true },
+  "account.spend_cap_reached": { delivered: true, restMs: HOUR_MS },
+  "account.payment_required": { delivered: true, restMs: HOUR_MS },
   "webhook.disabled": { delivered: false },
-} as const satisfies Readonly<Record<string, { delivered: boolean }>>;
+} as const satisfies Readonly<Record<string, AccountEventKind>>;
 
 export type AccountEventType = keyof typeof ACCOUNT_EVENTS;
 
@@ -47,9 +53,16 @@ const DELIVERED_OF_OTHER_STREAMS: ReadonlySet<string> = new Set([
   "sandbox.agent_run_blocked",
 ]);
 
+export function isAccountEvent(type: string): type is AccountEventType {
+  return Object.hasOwn(ACCOUNT_EVENTS, type);
+}
+
+/** How long a type rests after one of it; null when it does not. */
+export function restOf(type: AccountEventType): number | null {
+  return (ACCOUNT_EVENTS[type] as AccountEventKind).restMs ?? null;
+}
+
 /** Whether an event of this type, of whatever stream, goes to the team's webhook. */
 export function isDelivered(type: string): boolean {
-  return Object.hasOwn(ACCOUNT_EVENTS, type)
-    ? ACCOUNT_EVENTS[type as AccountEventType].delivered
-    : DELIVERED_OF_OTHER_STREAMS.has(type);
+  return isAccountEvent(type) ? ACCOUNT_EVENTS[type].delivered : DELIVERED_OF_OTHER_STREAMS.has(type);
 }

@@ -9,7 +9,7 @@ import { foreignNouns } from "../../../roles/foreign-nouns.ts";
 import { OfferMarket } from "../../../subgraphs/compute/offer/offer-market.ts";
 import { createWorkload, type WorkloadDeps } from "../../../subgraphs/compute/workload/create-workload.ts";
 import { assetPins } from "../../../subgraphs/data/asset/asset-pins.ts";
-import { offerDelivery } from "../../../subgraphs/data/delivery/offer-delivery.ts";
+import { takeOfferedEvent } from "../../../subgraphs/data/account-event/append-account-event.ts";
 import { pools } from "../../../subgraphs/pools/pool/pool.port.ts";
 import { admitBarely } from "../baseline/bare-admission.ts";
 import { BareDatabase } from "../baseline/bare-database.ts";
@@ -63,7 +63,7 @@ async function open(bench: Bench, url: string) {
   const wakeups = await openWakeups({ databaseUrl: url, logger });
   bench.onClose("wake-ups of the admissions", () => wakeups.close());
   db.announceTo((topic) => wakeups.announce(topic));
-  db.offerTo(offerDelivery);
+  db.offerTo(takeOfferedEvent);
   const bare = new BareDatabase(url);
   bench.onClose("bare pool of the admissions", () => bare.pool.end());
   await offerAll(db, silentMarket(machineKinds(16)));
