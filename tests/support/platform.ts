@@ -13,7 +13,7 @@ import { until } from "./until.ts";
 
 /** The first administrator's key of every platform that tests start. */
 export const ADMIN_KEY = "nk_administrator-of-the-tests";
-const START_MS = 60_000;
+const START_MS = 110_000;
 /** How long a host agent may take to end its guests when all is over. */
 const GOODBYE_MS = 5_000;
 /** Lines of the platform's output that a failed test shows. */
