@@ -68,10 +68,14 @@ export function postgresText({ name, type }: TableColumn, position: number): str
     case "bytea":
       return `'\\x' || lower(hex(${column}))`;
     case "timestamp":
-    case "timestamptz":
+      return yearsBefore(`cast(cast(${column} as timestamp) as varchar)`); // microseconds are all that PostgreSQL keeps
     case "date":
-      // PostgreSQL writes years before 1 with the mark at the end; microseconds are all that it keeps.
-      return `regexp_replace(cast(${finestOf(type, column)} as varchar), '^([0-9-]+) \\(BC\\)(.*)$', '\\1\\2 BC')`;
+      return yearsBefore(`cast(${column} as varchar)`);
+    case "timestamptz": {
+      // As a number: the engine rounds instants of far years when it prints them.
+      const finite = yearsBefore(`cast(make_timestamp(epoch_us(${column})) as varchar) || '+00'`);
+      return `case when isinf(${column}) then cast(${column} as varchar) else ${finite} end`;
+    }
     case "text":
     case "jsonb":
       return `case when contains(${column}, chr(0)) then ${unrepresentable(position)} else ${column} end`;
@@ -80,6 +84,7 @@ export function postgresText({ name, type }: TableColumn, position: number): str
   }
 }
 
-function finestOf(type: "timestamp" | "timestamptz" | "date", column: string): string {
-  return type === "timestamp" ? `cast(${column} as timestamp)` : column;
+/** PostgreSQL has the mark of years before 1 at the end. */
+function yearsBefore(text: string): string {
+  return `regexp_replace(${text}, '^([0-9-]+) \\(BC\\)(.*)$', '\\1\\2 BC')`;
 }
