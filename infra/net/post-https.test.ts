@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Authority, testAuthority } from "../../tests/support/authority.ts";
 import { hang, httpsReceiver, type Receiver, status } from "../../tests/support/https-receiver.ts";
@@ -66,6 +68,15 @@ test("a receiver that hangs or drips is left when its time is over, and its conn
   });
   expect(await post({ timeoutMs: 300, maxAnswerBytes: 1_000_000 })).toEqual(failed("timeout"));
   await expect.poll(() => receiver.open.now).toBe(0);
+});
+
+test("a machine that accepts connections and never speaks TLS is left when its time is over", async () => {
+  const mute = createServer(() => {}).listen(0, "localhost");
+  await once(mute, "listening");
+  const { port } = mute.address() as AddressInfo;
+  expect(await post({ url: `https://localhost:${port}/`, timeoutMs: 200 })).toEqual(failed("timeout"));
+  mute.close();
+  await once(mute, "close"); // only once no connection is left
 });
 
 test("a huge answer is not read: its status counts, or its size ends it", async () => {
