@@ -3,15 +3,13 @@ import { DatabaseInUse, lockPlatform, type PlatformLock } from "../infra/db/sing
 import type { Settings } from "../infra/telemetry/environment.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
 import { masterKeyAgreement } from "../roles/agreements.ts";
-import { deploymentKeys, secretsKeyOf } from "../roles/keys.ts";
+import { deploymentKeys, type KeySettings, secretsKeyOf } from "../roles/keys.ts";
 import { adoptNextMasterKey, masterKeyOf, nextMasterKeyOf } from "../roles/master-key-file.ts";
 import { rewrapSealed, unreadableCount } from "../subgraphs/data/secret/rewrap-sealed.ts";
 import { SecretBox } from "../subgraphs/data/secret/secret-box.ts";
 import { ClientError } from "./client.ts";
 import { withDatabase } from "./operator-database.ts";
 import { note } from "./progress.ts";
-
-type RotationSettings = Pick<Settings, "dataDir" | "masterKey" | "previousMasterKey">;
 
 /** A change of the master key after one of its durable steps; it may be left there and begun again. */
 export type RotationStep =
@@ -36,11 +34,7 @@ export function rotateKeys(settings: Settings): Promise<void> {
  * The steps of a change. With a key file the next key is made beside it, everything is wrapped with that, and it takes
  * the file's place last: until then the platform opens with either. With a given key everything is wrapped with that one.
  */
-export async function* rotation(
-  settings: RotationSettings,
-  db: Database,
-  batch?: number,
-): AsyncGenerator<RotationStep> {
+export async function* rotation(settings: KeySettings, db: Database, batch?: number): AsyncGenerator<RotationStep> {
   const box = settings.masterKey ? givenKeys(settings) : fileKeys(settings);
   if (!settings.masterKey) yield { step: "next key" };
   for await (const { table, count } of rewrapSealed(db, box, batch)) yield { step: "rewrapped", table, count };
@@ -51,14 +45,14 @@ export async function* rotation(
   yield { step: "done", unreadable: await unreadableCount(db, box) };
 }
 
-function fileKeys(settings: RotationSettings): SecretBox {
+function fileKeys(settings: KeySettings): SecretBox {
   masterKeyOf(settings.dataDir); // made if the platform never started, so that there is one to change
   const next = nextMasterKeyOf(settings.dataDir);
   const { secrets, otherSecrets } = deploymentKeys(settings);
   return new SecretBox(secretsKeyOf(next), [secrets, ...otherSecrets]);
 }
 
-function givenKeys(settings: RotationSettings): SecretBox {
+function givenKeys(settings: KeySettings): SecretBox {
   const { secrets, otherSecrets } = deploymentKeys(settings);
   if (otherSecrets.length === 0)
     throw new ClientError(
