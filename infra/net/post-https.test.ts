@@ -71,7 +71,7 @@ test("a receiver that hangs or drips is left when its time is over, and its conn
 });
 
 test("a machine that accepts connections and never speaks TLS is left when its time is over", async () => {
-  const mute = createServer(() => {}).listen(0, "localhost");
+  const mute = createServer((socket) => void socket.on("error", () => {}).resume()).listen(0, "localhost");
   await once(mute, "listening");
   const { port } = mute.address() as AddressInfo;
   expect(await post({ url: `https://localhost:${port}/`, timeoutMs: 200 })).toEqual(failed("timeout"));
