@@ -43,7 +43,7 @@ export function bytesPorts(parts: Parts, plan: ProcessPlan, gateway: Gateway): B
       );
       return asset.id;
     },
-    importAsset: (request) => importForCaller(gateway, request),
+    importAsset: (request) => importForCaller(gateway, request, parts.drain.began),
     openOutput: (request) => openOutput(parts.objects.results, gateway, request),
     openLog: (request) => openLog(parts, gateway, request),
   };

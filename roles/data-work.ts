@@ -18,7 +18,7 @@ export function dataJobs(parts: Parts): JobImplementation[] {
   const exceptions = new PrivateExceptions(parts.settings.allowPrivateHosts);
   return [
     deliverWebhookJob({ box: parts.secretBox, poster: openPost({ exceptions }), random: Math.random }),
-    importAssetJob(importDeps(parts), parts.secretBox),
+    importAssetJob(importDeps(parts), parts.secretBox, parts.drain.began),
     runExportJob(exportDeps(parts)),
   ] as unknown as JobImplementation[];
 }

@@ -22,8 +22,12 @@ interface Update {
   complete: boolean;
 }
 
-/** Admits an import through the graph and, unless it is a query's, waits until it is over. */
-export async function importForCaller(gateway: Gateway, request: ImportRequest): Promise<ImportOutcome> {
+/** Admits an import through the graph and, unless it is a query's, waits until it is over, or the process is to stop. */
+export async function importForCaller(
+  gateway: Gateway,
+  request: ImportRequest,
+  stopping: AbortSignal,
+): Promise<ImportOutcome> {
   const { actor, requestId, input } = request;
   // Without the caller's signal: what has arrived whole is admitted, whoever still waits for the answer.
   const { data, errors } = await gateway.execute({
@@ -36,7 +40,7 @@ export async function importForCaller(gateway: Gateway, request: ImportRequest):
     .importAsset;
   if (reused) return { assetId: asset.id, outcome: "reused" };
   if (asset.kind === "connection_query") return { assetId: asset.id, outcome: "admitted" };
-  await untilOver(gateway, request, asset.id);
+  await untilOver(gateway, { ...request, signal: AbortSignal.any([request.signal, stopping]) }, asset.id);
   return { assetId: asset.id, outcome: "ready" };
 }
 

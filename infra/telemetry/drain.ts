@@ -12,6 +12,7 @@ export interface Closer {
 export class Drain {
   readonly #closers: Closer[] = [];
   readonly #logger: Logger;
+  readonly #began = new AbortController();
   #closing: Promise<boolean> | null = null;
 
   constructor(logger: Logger) {
@@ -28,8 +29,14 @@ export class Drain {
     return this.#closing !== null;
   }
 
+  /** Aborts when closing begins: for what waits on behalf of a caller, and would be waited for. */
+  get began(): AbortSignal {
+    return this.#began.signal;
+  }
+
   /** Closes everything; false when a part failed or took too long. Further calls wait for the first. */
   close(): Promise<boolean> {
+    this.#began.abort(new Error("the process is going down"));
     this.#closing ??= this.#closeAll();
     return this.#closing;
   }

@@ -53,8 +53,8 @@ afterAll(async () => {
 
 /** Does what a worker would: the jobs of imports, as they are asked for. */
 async function work(): Promise<void> {
-  const { db, clock, secretBox } = face.parts;
-  const job = importAssetJob(importDeps(face.parts), secretBox);
+  const { db, secretBox } = face.parts;
+  const job = importAssetJob(importDeps(face.parts), secretBox, face.parts.drain.began);
   while (!over) {
     const jobs = await db.sql<{ payload: { assetId: string } }>(
       "delete from infra.outbox where job = 'data.importAsset' returning payload",
@@ -62,7 +62,6 @@ async function work(): Promise<void> {
     await Promise.all(jobs.map(({ payload }) => job.body(payload, jobContext({ db, clock: face.compute.clock }))));
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  void clock;
 }
 
 const importAsset = (body: unknown, as: "member" | "team" | "stranger" = "member") =>

@@ -24,6 +24,9 @@ export const HUB_FILES = {
   "img/cat.PNG": "not really a picture",
 };
 
+/** For a process that is not about to stop. */
+const staying = new AbortController().signal;
+
 /** The asset fixture, with servers of this machine in the place of the internet, and the job that fetches from them. */
 export async function importFixture(world: Sources) {
   const assets = await assetFixture();
@@ -53,7 +56,7 @@ export async function importFixture(world: Sources) {
     return admitImport({ db, box, limits: deps().limits }, actor, readSourceImport(fields), clock.now());
   };
   const run = (assetId: string, over: Partial<ImportDeps> = {}, context: Partial<JobContext> = {}) =>
-    importAssetJob(deps(over), box).body({ assetId }, jobContext({ db, clock }, context));
+    importAssetJob(deps(over), box, staying).body({ assetId }, jobContext({ db, clock }, context));
   return {
     ...assets,
     ...{ box, logged, deps, admit, run },

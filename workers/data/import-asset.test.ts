@@ -16,6 +16,9 @@ import type { ImportDeps } from "./fetch-import.ts";
 import { importAssetJob, importsReconciler } from "./import-asset.ts";
 import { RunningImports } from "./running-imports.ts";
 
+/** For a process that is not about to stop. */
+const staying = new AbortController().signal;
+
 let world: Sources;
 let f: ImportFixture;
 beforeAll(async () => {
@@ -41,7 +44,10 @@ interface ImportWorld {
 
 function trial(): JobTrial<ImportWorld> {
   const body = ({ db, clock, ports, assetId }: ImportWorld, context: Partial<JobContext> = {}) =>
-    importAssetJob(f.deps({ ...ports, db, clock }), f.box).body({ assetId }, jobContext({ db, clock }, context));
+    importAssetJob(f.deps({ ...ports, db, clock }), f.box, staying).body(
+      { assetId },
+      jobContext({ db, clock }, context),
+    );
   return {
     setup: async () => {
       const actor = f.team();
@@ -87,6 +93,8 @@ test("a process that stops lets an import go, and another does it at once", asyn
   await until("the source is asked", () => f.servers.web.seen.some((s) => s.path === "/held"));
   stopping.abort(new Error("going down"));
   await running;
+  const leaving = importAssetJob(f.deps(), f.box, stopping.signal);
+  expect(await leaving.body({ assetId: asset.id }, jobContext(f))).toMatchObject({ outcome: "retry" });
   expect(await f.get(actor, asset.id)).toMatchObject({ state: "importing" });
   expect((await outbox(asset.id)).length).toBe(2);
   f.servers.web.routes.set("/held", answer("now"));

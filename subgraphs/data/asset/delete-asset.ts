@@ -81,9 +81,10 @@ function endDeletion(db: Database, asset: Asset, now: Date): Promise<Asset> {
   });
 }
 
-/** Finishes deletions that a failure or a crash left in the middle, at most `limit`; answers how many. */
-export async function finishDeletions(deps: DeletionDeps, limit = 100): Promise<number> {
+/** Finishes deletions that a failure or a crash left in the middle, at most `limit`. One that fails again does not keep others. */
+export async function finishDeletions(deps: DeletionDeps, limit = 100): Promise<void> {
   const left = await deps.db.rows(Asset, "where t.state = 'deleting' order by t.id limit $1", [limit]);
-  for (const asset of left) await finishDeletion(deps, asset);
-  return left.length;
+  const errors: unknown[] = [];
+  for (const asset of left) await finishDeletion(deps, asset).catch((error: unknown) => errors.push(error));
+  if (errors.length > 0) throw new AggregateError(errors, `${errors.length} deletions did not finish`);
 }

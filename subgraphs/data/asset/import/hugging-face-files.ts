@@ -17,14 +17,17 @@ export interface ListedFile {
 /** Every file below the address, page by page. Refused as `too_many_files` when there is no end to it. */
 export async function listFiles(get: (url: URL) => Promise<Fetched>, first: URL): Promise<ListedFile[]> {
   const files: ListedFile[] = [];
+  let rowCount = 0;
   for (let next: URL | null = first; next; ) {
     const page: Fetched = await get(next);
     const rows = await readJson(page);
     if (!Array.isArray(rows)) throw odd(page.url);
-    const found = rows.flatMap((row) => listedFile(row, page.url));
-    files.push(...found);
-    if (files.length > LIMITS.assetSourceFiles)
-      throw new Refused(ASSET.too_many_files, { message: `A source may list ${LIMITS.assetSourceFiles} files.` });
+    files.push(...rows.flatMap((row) => listedFile(row, page.url)));
+    rowCount += rows.length;
+    if (rowCount > LIMITS.assetSourceFiles)
+      throw new Refused(ASSET.too_many_files, {
+        message: `A source may list ${LIMITS.assetSourceFiles} files and folders.`,
+      });
     next = rows.length === 0 ? null : nextPage(page.headers.link, next);
   }
   return files;

@@ -1,5 +1,6 @@
 import { Refused } from "../../../../infra/kernel/refusal.ts";
 import type { ArchiveEntry } from "../archive/entry.ts";
+import { safePath } from "../archive/entry-guard.ts";
 import { ASSET } from "../asset.refusals.ts";
 import { tooLarge } from "../byte-meter.ts";
 import { isDataFile } from "./data-files.ts";
@@ -29,6 +30,7 @@ export async function openHuggingFace(
   const revision = requireRevision(((await readJson(about)) as { sha?: unknown } | null)?.sha, about.url);
   const listed = await listFiles(get, new URL(`${api}/tree/${revision}?recursive=true`));
   const files = chosen(listed, source.files);
+  for (const { path } of files) safePath(path); // before it becomes part of an address
   if (files.length > limits.archive.files)
     throw new Refused(ASSET.too_many_files, { message: `An import may hold ${limits.archive.files} files.` });
   if (files.reduce((sum, file) => sum + file.bytes, 0) > limits.importBytes) throw tooLarge(limits.importBytes);
