@@ -1,4 +1,5 @@
-import { Deployment, type ProcessName } from "./deployment.ts";
+import { composeProcesses, layoutOf, systemdProcesses } from "./deploy-files.ts";
+import { Deployment, type Layout } from "./deployment.ts";
 import { Platform } from "./platform.ts";
 import type { PlatformClient } from "./platform-client.ts";
 import { redisMissing, testRedis } from "./redis.ts";
@@ -31,8 +32,19 @@ export interface Arrangement {
 export const ARRANGEMENTS: readonly Arrangement[] = [
   { name: "one process", missing: () => null, start: () => inOneProcess({}) },
   { name: "one process on Redis", missing: redisMissing, start: () => withRedis(inOneProcess) },
-  { name: "separate processes", missing: () => null, start: () => apart({}) },
-  { name: "separate processes on Redis", missing: redisMissing, start: () => withRedis(apart) },
+  {
+    name: "separate processes, as the systemd units have them",
+    missing: () => null,
+    start: () => apart(layoutOf(systemdProcesses()), ["graph", "gateway", "intake", "worker"], {}),
+  },
+  {
+    name: "separate processes on Redis, as compose.yaml has them",
+    missing: redisMissing,
+    start: () =>
+      withRedis((settings) =>
+        apart(layoutOf(composeProcesses()), ["compute", "gateway", "intake", "worker"], settings),
+      ),
+  },
 ];
 
 async function inOneProcess(settings: Record<string, string>): Promise<Arranged> {
@@ -53,14 +65,18 @@ async function inOneProcess(settings: Record<string, string>): Promise<Arranged>
   };
 }
 
-async function apart(settings: Record<string, string>): Promise<Arranged> {
-  const deployment = await Deployment.start(settings);
-  const restarted: ProcessName[] = ["gateway", "compute", "worker", "worker-2"];
+async function apart(
+  layout: Layout<string>,
+  victims: readonly string[],
+  settings: Record<string, string>,
+): Promise<Arranged> {
+  const deployment = await Deployment.laidOut(layout, settings);
+  const restarted = victims.filter((name) => name !== "intake");
   return {
-    admin: deployment.admin(),
-    victims: ["compute", "gateway", "intake", "worker"] satisfies ProcessName[],
-    kill: async (victim) => void (await deployment.end(victim as ProcessName)),
-    revive: (victim) => deployment.start(victim as ProcessName),
+    admin: deployment.admin("gateway"),
+    victims,
+    kill: async (victim) => void (await deployment.end(victim)),
+    revive: (victim) => deployment.start(victim),
     restart: async () => {
       const codes = await Promise.all(restarted.map((name) => deployment.end(name, "SIGTERM")));
       await Promise.all(restarted.map((name) => deployment.start(name)));
