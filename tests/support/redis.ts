@@ -7,6 +7,7 @@ import path from "node:path";
 /** A Redis server of one test. */
 export interface TestRedis {
   url: string;
+  port: number;
   /** Kills it as a crash would. */
   kill(): Promise<void>;
   /** Starts it again, empty, on the same port. */
@@ -24,13 +25,16 @@ export function redisMissing(): string | null {
   }
 }
 
-/** Starts a Redis server on a free port of this machine; nothing of it outlives `close`. */
-export async function testRedis(): Promise<TestRedis> {
+/**
+ * Starts a Redis server on a free port of this machine; nothing of it outlives `close`. `more` are options of its
+ * command line.
+ */
+export async function testRedis(more: readonly string[] = []): Promise<TestRedis> {
   const folder = mkdtempSync(path.join(tmpdir(), "nodus-redis-"));
   const port = await freePort();
   let server: ChildProcess | null = null;
   const start = async () => {
-    const options = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--dir", folder];
+    const options = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--dir", folder, ...more];
     server = spawn("redis-server", options, { stdio: ["ignore", "pipe", "inherit"] });
     await saysReady(server);
   };
@@ -46,6 +50,7 @@ export async function testRedis(): Promise<TestRedis> {
   await start();
   return {
     url: `redis://127.0.0.1:${port}`,
+    port,
     start,
     kill,
     close: async () => {
