@@ -17,6 +17,15 @@ export class AssetExportResolver {
       .loader<string, QueryExport | null>("export", (ids) => exportsOfAssets(context.db, tenantId, ids))
       .load(asset.id);
   }
+
+  @FieldResolver(() => String, {
+    nullable: true,
+    description:
+      "Why it failed, for readers of one field: the word, and for the export of a query a colon and what to do about it.",
+  })
+  failure(@Root() { kind, error, errorMessage }: Asset): string | null {
+    return error && errorMessage && kind === "connection_query" ? `${error}: ${errorMessage}` : error;
+  }
 }
 
 @Resolver(() => QueryExport)
