@@ -32,6 +32,8 @@ export const LIMITS = {
   unknownJobMs: 30 * 24 * 3_600_000,
   /** Free space below which no workload is admitted, for what runs already to end well; a setting may say otherwise. */
   diskReserveBytes: 256 * 1024 * 1024,
+  /** How long a link into the object store works. */
+  directLinkSeconds: 15 * 60,
   rejectedOfferExamples: 50,
   heartbeatIntervalMs: 5_000,
   leaseMs: 90_000,

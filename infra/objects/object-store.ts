@@ -68,6 +68,20 @@ export interface ObjectStore {
   ping(): Promise<void>;
 }
 
+/** What a link to an object is made for. */
+export interface LinkTerms {
+  /** From now on; after that the store refuses it. */
+  expiresInSeconds: number;
+  /** What a browser saves the bytes as. */
+  fileName: string;
+}
+
+/** A store that whoever has a link can read from directly, without the platform in between. */
+export interface CanLink {
+  /** A link that reads one object for a while. It is made whether or not there is such an object. */
+  link(sha256: string, terms: LinkTerms): Promise<string>;
+}
+
 /** The stream has more bytes than the caller allows. */
 export class ObjectTooLarge extends Error {
   override readonly name = "ObjectTooLarge";

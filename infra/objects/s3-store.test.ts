@@ -98,6 +98,25 @@ describe.skipIf(missing)(`an S3 server that verifies signatures${missing ? `: ${
     expect(await keys(other)).toHaveLength(2);
   });
 
+  test("a link reads one object for a while, and nothing else once it is changed", async () => {
+    const prefix = randomUUID();
+    const store = new S3Store(settings(), prefix);
+    const [bytes, others] = [randomBytes(100), randomBytes(100)];
+    const { sha256 } = await store.put(Readable.from([bytes]), { maxBytes: 100 });
+    const { sha256: other } = await store.put(Readable.from([others]), { maxBytes: 100 });
+    const link = await store.link(sha256, { expiresInSeconds: 60, fileName: 'a "b" ü.txt' });
+    const answer = await fetch(link);
+    expect(bytes.equals(Buffer.from(await answer.arrayBuffer()))).toBe(true);
+    expect(answer.headers.get("content-disposition")).toBe("attachment; filename*=UTF-8''a%20%22b%22%20%C3%BC.txt");
+    for (const changed of [link.replace(sha256, other), link.replace("X-Amz-Expires=60", "X-Amz-Expires=6000")]) {
+      expect(changed).not.toBe(link);
+      expect((await fetch(changed)).status).toBe(403);
+    }
+    const stranger = new S3Store(settings({ secretAccessKey: "another-secret" }), prefix);
+    const forged = await stranger.link(sha256, { expiresInSeconds: 60, fileName: "a" });
+    expect((await fetch(forged)).status).toBe(403);
+  });
+
   test("other bytes under an object's name are found out while they are read", async () => {
     const prefix = randomUUID();
     const store = new S3Store(settings(), prefix);

@@ -8,9 +8,12 @@ import {
   ListMultipartUploadsCommand,
   ListObjectsV2Command,
 } from "@aws-sdk/client-s3";
+import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import {
   type ByteRange,
+  type CanLink,
   clampRange,
+  type LinkTerms,
   type ListedObject,
   type ListingPage,
   ObjectDamaged,
@@ -33,7 +36,7 @@ const LISTED_AT_ONCE = 1_000;
  * ended, so a large object is put in parts under `<prefix>/temp/` and copied to its name within the store; a name thus
  * always stands for the whole content, and a crash can only leave something in `temp/`.
  */
-export class S3Store implements ObjectStore {
+export class S3Store implements ObjectStore, CanLink {
   readonly #within: S3Bucket;
   readonly #prefix: string;
 
@@ -76,6 +79,14 @@ export class S3Store implements ObjectStore {
 
   async remove(sha256: string): Promise<void> {
     await this.#delete(this.#keyOf(sha256));
+  }
+
+  link(sha256: string, { expiresInSeconds, fileName }: LinkTerms): Promise<string> {
+    const command = new GetObjectCommand({
+      ...this.#at(this.#keyOf(sha256)),
+      ResponseContentDisposition: `attachment; filename*=UTF-8''${encodeURIComponent(fileName)}`,
+    });
+    return ask("sign a link", getSignedUrl(this.#within.client, command, { expiresIn: expiresInSeconds }));
   }
 
   async list({ prefix = "", after, limit }: ListingPage): Promise<ListedObject[]> {

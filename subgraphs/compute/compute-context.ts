@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { Exists } from "../../infra/db/exists.ts";
 import type { GraphContext } from "../../infra/graphql/context.ts";
 import type { Wakeups } from "../../infra/live/wakeups.ts";
-import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import type { CanLink, ObjectStore } from "../../infra/objects/object-store.ts";
 import type { StorageSpace } from "../../infra/objects/storage-space.ts";
 import type { AssetPort, ConnectionPort, SecretPort } from "../data/published.ts";
 import type { PoolPort } from "../pools/published.ts";
@@ -22,7 +22,7 @@ export interface ComputeServices {
   readonly exists: Record<ForeignNoun, Exists>;
   readonly wakeups: Pick<Wakeups, "on" | "healthy">;
   /** Where committed logs and outputs lie. */
-  readonly objects: Pick<ObjectStore, "open">;
+  readonly objects: Pick<ObjectStore, "open"> & Partial<CanLink>;
   /** Whether there is room for the logs and outputs of new work. */
   readonly space: StorageSpace;
   readonly logger: Pick<Logger, "error">;

@@ -1,6 +1,7 @@
 import { Arg, Ctx, Field, FieldResolver, Float, ObjectType, Resolver, Root } from "type-graphql";
 import { actorOf } from "../../../infra/graphql/context.ts";
 import { SafeInt, Usd } from "../../../infra/graphql/scalars.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import type { ComputeContext } from "../compute-context.ts";
@@ -84,6 +85,17 @@ export class OutputResolver {
   download(@Root() output: Output): string {
     const stage = encodeURIComponent(output.stageId);
     return `/v1/workloads/${output.workloadId}/outputs/${encodeURIComponent(output.name)}?stage=${stage}`;
+  }
+
+  @FieldResolver(() => String, {
+    nullable: true,
+    description:
+      "A link that reads its bytes from the object store itself for 15 minutes, by whoever has it. Null where objects are files of the platform's host, and once its bytes went.",
+  })
+  async directUrl(@Root() output: Output, @Ctx() context: ComputeContext): Promise<string | null> {
+    if (output.removedAt) return null;
+    const terms = { expiresInSeconds: LIMITS.directLinkSeconds, fileName: output.name };
+    return (await context.compute.objects.link?.(output.sha256, terms)) ?? null;
   }
 }
 
