@@ -1,6 +1,7 @@
 import "reflect-metadata";
 import { MikroORM, type SqlEntityManager } from "@mikro-orm/postgresql";
 import type pg from "pg";
+import { LIMITS } from "../kernel/limits.ts";
 import { instance, selectList, tableOf } from "./columns.ts";
 import type { OfferedEvent } from "./offered-event.ts";
 import { PreparingClient } from "./preparing-client.ts";
@@ -35,6 +36,8 @@ export interface DatabaseOptions {
   entities: readonly EntityClass[];
   /** Most connections of this process. */
   poolSize?: number;
+  /** How long a statement or command waits for one of them before it fails as if there was no database. */
+  connectionWaitMs?: number;
 }
 
 type Announce = (topic: string) => void;
@@ -63,6 +66,7 @@ export class Database implements Queryer {
       driverOptions: {
         Client: PreparingClient,
         keepAlive: true,
+        connectionTimeoutMillis: options.connectionWaitMs ?? LIMITS.databaseConnectionWaitMs,
         application_name: "nodus",
         pipeline: true,
       },

@@ -1,6 +1,8 @@
 import pg from "pg";
 import { expect, inject, test } from "vitest";
-import { isDatabaseUnavailable } from "./unavailable.ts";
+import { asRefusal } from "../graphql/errors.ts";
+import { Database } from "./database.ts";
+import { isDatabaseUnavailable, isWaitForConnectionOver } from "./unavailable.ts";
 
 test("a server that is not there, and one that ends the session, are told from a statement that is wrong", async () => {
   const nobody = new pg.Client({ host: "127.0.0.1", port: 1 });
@@ -21,4 +23,33 @@ test("a cause counts, and what is no error does not", () => {
   expect(isDatabaseUnavailable(new Error("a command failed", { cause }))).toBe(true);
   expect(isDatabaseUnavailable(Object.assign(new Error("duplicate key"), { code: "23505" }))).toBe(false);
   expect(isDatabaseUnavailable("57P01")).toBe(false);
+});
+
+test("who waits too long for a free connection is told to come again, and the next one is served", async () => {
+  const db = await Database.open({
+    url: inject("databaseUrl"),
+    entities: [],
+    poolSize: 1,
+    connectionWaitMs: 200,
+  });
+  const held = Promise.withResolvers<void>();
+  const taken = Promise.withResolvers<void>();
+  const command = db.command(async (tx) => {
+    await tx.sql("select 1");
+    taken.resolve();
+    await held.promise;
+  });
+  await taken.promise;
+  for (const late of [() => db.sql("select 1"), () => db.command((tx) => tx.sql("select 1"))]) {
+    const error = await late().catch((fault: unknown) => fault);
+    expect(isWaitForConnectionOver(error)).toBe(true);
+    expect(asRefusal(error)).toMatchObject({
+      message: "No connection to the database became free in time.",
+      extensions: { code: "unavailable", status: 503, retryAfterSeconds: 1 },
+    });
+  }
+  held.resolve();
+  await command;
+  expect(await db.sql("select 1 as one")).toEqual([{ one: 1 }]);
+  await db.close();
 });

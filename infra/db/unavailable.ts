@@ -5,11 +5,19 @@ const SYSTEM_CODES = new Set(["ECONNREFUSED", "ECONNRESET", "EPIPE", "ENOENT", "
 /** What the driver says, without a code, of a connection that broke under a statement. */
 const BROKEN = /^(Connection terminated|Client has encountered a connection error)/;
 
+/** What the pool says when no connection became free, or none could be made, in the time that it was given. */
+const NONE_FREE = "timeout exceeded when trying to connect";
+
+/** True when all connections of the process were busy for too long. */
+export function isWaitForConnectionOver(error: unknown): boolean {
+  return error instanceof Error && (error.message === NONE_FREE || isWaitForConnectionOver(error.cause));
+}
+
 /** True when a statement failed for the want of a database and not for what it asked: the same may work in a moment. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as { code?: unknown };
   if (typeof code === "string" && (/^(08|53)...$/.test(code) || SERVER_STATES.has(code) || SYSTEM_CODES.has(code)))
     return true;
-  return BROKEN.test(error.message) || isDatabaseUnavailable(error.cause);
+  return BROKEN.test(error.message) || error.message === NONE_FREE || isDatabaseUnavailable(error.cause);
 }

@@ -1,5 +1,5 @@
 import { GraphQLError } from "graphql";
-import { isDatabaseUnavailable } from "../db/unavailable.ts";
+import { isDatabaseUnavailable, isWaitForConnectionOver } from "../db/unavailable.ts";
 import { COMMON, Refused } from "../kernel/refusal.ts";
 
 /** How a refusal looks in a GraphQL answer: the code, status and fix, and the field where one is to blame. */
@@ -32,7 +32,9 @@ export function asRefusal(error: unknown): unknown {
   if (error instanceof Refused) return refusalError(error);
   if (!isDatabaseUnavailable(error)) return error;
   const refused = new Refused(COMMON.unavailable, {
-    message: "The database cannot be reached just now.",
+    message: isWaitForConnectionOver(error)
+      ? "No connection to the database became free in time."
+      : "The database cannot be reached just now.",
     retryAfterSeconds: 1,
   });
   refused.cause = error;

@@ -63,6 +63,8 @@ export const LIMITS = {
   graphqlDocuments: 2_000,
   /** How long one request to a subgraph may take; a stream only while it is opened. */
   subgraphTimeoutMs: 15_000,
+  /** How long a request or a job waits for a free database connection. */
+  databaseConnectionWaitMs: 15_000,
   /** How long a gateway may go on without looking at a key again. */
   actorCacheMs: 5_000,
   subscriptionsPerConnection: 200,

@@ -24,8 +24,8 @@ export interface WorkerSettings {
   backoffMs(failures: number): number;
 }
 
-/** A dead worker is noticed at the second look after its lock has run out, so there are a few looks to a lock. */
-const LOOKS_PER_LOCK = 3;
+/** A dead worker is noticed at the second look after its lock has run out, so there are several looks to a lock. */
+const LOOKS_PER_LOCK = 5;
 /** How often a job may be taken over from dead workers before it counts as the killer of them. */
 const MAX_TAKEOVERS = 100;
 /** Longest that an idle worker waits without looking, should a notification be lost. */

@@ -19,7 +19,7 @@ export interface WorkersOptions {
   random: () => number;
   /** Called after each run, for counters and durations. */
   onRun?: (run: RunReport) => void;
-  /** After this long without a sign of life a worker's jobs go to another one; 15 s unless given. */
+  /** After this long without a sign of life a worker's jobs go to another one; 10 s unless given. */
   lockMs?: number;
 }
 
@@ -34,7 +34,7 @@ export interface Workers {
   close(drainMs?: number): Promise<void>;
 }
 
-const LOCK_MS = 15_000;
+const LOCK_MS = 10_000;
 const DRAIN_MS = 20_000;
 /** After the signals have been aborted: longer than a run's grace, so that its job can go back to the queue. */
 const LAST_WAIT_MS = 4_000;
