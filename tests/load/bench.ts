@@ -8,6 +8,7 @@ import { admissions } from "./rows/admissions.ts";
 import { decision } from "./rows/decision.ts";
 import { entityJoin } from "./rows/entity-join.ts";
 import { entityJoinSql } from "./rows/entity-join-sql.ts";
+import { exportOfQuery } from "./rows/export.ts";
 import { firstLine } from "./rows/first-line.ts";
 import { lineLatency } from "./rows/line-latency.ts";
 import { listLength } from "./rows/list-length.ts";
@@ -30,6 +31,7 @@ const ROWS: readonly BenchRow[] = [
   decision,
   placements,
   listLength,
+  exportOfQuery,
 ];
 
 export interface BenchOptions {
