@@ -1,11 +1,18 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TABLE } from "../../rest-compat/table/table.ts";
 import { anotherTeam } from "../support/another-team.ts";
-import { sharedPlatform } from "../support/platform.ts";
+import { Platform } from "../support/platform.ts";
 import type { PlatformClient, RestAsk } from "../support/platform-client.ts";
+import { newDataFolder } from "../support/platform-place.ts";
+import { answer, type SourceServer, type Sources, sources } from "../support/source-server.ts";
 import { script, settles, submit } from "../support/workloads.ts";
 
-const platform = sharedPlatform();
+let started: Platform;
+const platform = () => started;
+let internet: Sources;
+let files: SourceServer;
 
 /** What there is to ask about, made before the tests. */
 interface World {
@@ -79,6 +86,12 @@ const ROWS: Record<string, Row> = {
     bad: () => ({ query: { name: "../data.csv" }, body: "a,b\n", headers: octets }),
     named: false,
   },
+  importAsset: {
+    happy: () => ({ body: { kind: "url", url: `${files.origin}/data.csv` } }),
+    status: 201,
+    bad: () => ({ body: { kind: "url", url: "http://files.example/data.csv" } }),
+    named: false,
+  },
   listAssets: { happy: () => ({}), status: 200, named: false },
   getAsset: { happy: (w) => ({ path: { id: w.asset } }), status: 200, named: true },
   deleteAsset: { happy: (w) => ({ path: { id: w.asset } }), status: 204, named: true },
@@ -101,6 +114,14 @@ const ROWS: Record<string, Row> = {
 };
 
 beforeAll(async () => {
+  internet = await sources();
+  files = await internet.serve();
+  files.routes.set("/data.csv", answer("a,b\n1,2\n"));
+  const dataDir = newDataFolder();
+  const caFile = path.join(dataDir, "authority.pem");
+  writeFileSync(caFile, internet.authority.caPem, { mode: 0o644 });
+  const settings = { NODE_EXTRA_CA_CERTS: caFile, NODUS_ALLOW_PRIVATE_HOSTS: "localhost" };
+  started = await Platform.start(settings, { dataDir });
   const client = platform().admin;
   stranger = (await anotherTeam(platform())).client;
   const workload = await submit(client, script("echo hi; mkdir outputs; echo 1 > outputs/one.txt"));
@@ -110,7 +131,11 @@ beforeAll(async () => {
   const pool = await client.rest("createPool", { body: { name: "first" } });
   world = { workload, output: outputs[0].name, asset: asset.body.id, pool: pool.body.id };
   await client.rest("putSecret", { body: { name: "TOKEN", value: "a value" } });
-}, 60_000);
+}, 150_000);
+afterAll(async () => {
+  await started?.dispose();
+  await internet?.close();
+});
 
 test("every operation that is served is asked here", () => {
   expect(Object.keys(ROWS).sort()).toEqual(Object.keys(TABLE).sort());

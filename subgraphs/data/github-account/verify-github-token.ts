@@ -1,5 +1,6 @@
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import { FetchFailed, type FetchPort } from "../../../infra/net/fetch-https.ts";
+import { ASSET } from "../asset/asset.refusals.ts";
 import { readJson } from "../asset/import/source-answer.ts";
 import { GITHUB_ACCOUNT } from "./github-account.refusals.ts";
 
@@ -18,12 +19,16 @@ export async function verifyGithubToken(fetch: FetchPort, apiUrl: string, token:
       await answer.discard();
       throw new Refused(GITHUB_ACCOUNT.github_token_refused, { field: "/token" });
     }
-    const login = answer.status === 200 ? ((await readJson(answer)) as { login?: unknown } | null)?.login : undefined;
-    if (answer.status !== 200) await answer.discard();
+    if (answer.status !== 200) {
+      await answer.discard();
+      throw new Refused(GITHUB_ACCOUNT.github_unreachable);
+    }
+    const { login } = ((await readJson(answer)) ?? {}) as { login?: unknown };
     if (typeof login !== "string" || login === "") throw new Refused(GITHUB_ACCOUNT.github_unreachable);
     return login;
   } catch (error) {
-    if (error instanceof FetchFailed || (error as Error).name === "TimeoutError")
+    const unread = error instanceof Refused && error.kind === ASSET.source_unavailable;
+    if (unread || error instanceof FetchFailed || (error as Error).name === "TimeoutError")
       throw Object.assign(new Refused(GITHUB_ACCOUNT.github_unreachable), { cause: error });
     throw error;
   }
