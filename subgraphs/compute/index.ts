@@ -8,7 +8,7 @@ import { LedgerEntryResolver, WorkloadMoneyResolver } from "./ledger/ledger.reso
 import { WorkloadLogResolver } from "./log/log.resolver.ts";
 import { Member } from "./member/member.entity.ts";
 import { MemberResolver, memberReference } from "./member/member.resolver.ts";
-import { AssetStub, NodeResolver, PoolStub, SecretStub, WorkspaceStub } from "./node.resolver.ts";
+import { AssetStub, ConnectionStub, NodeResolver, PoolStub, SecretStub, WorkspaceStub } from "./node.resolver.ts";
 import { OutputResolver, WorkloadOutputsResolver } from "./output/output.resolver.ts";
 import { Placement } from "./placement/placement.entity.ts";
 import { PlacementResolver, placementReference, WorkloadPlacementsResolver } from "./placement/placement.resolver.ts";
@@ -52,7 +52,7 @@ export function buildComputeSubgraph(): Subgraph {
       [Placement, placementReference],
       [Team, teamReference],
       [Workload, workloadReference],
-      ...[AssetStub, PoolStub, SecretStub, WorkspaceStub].map((stub): [typeof stub, Reference] => [
+      ...[AssetStub, ConnectionStub, PoolStub, SecretStub, WorkspaceStub].map((stub): [typeof stub, Reference] => [
         stub,
         ({ id }) => ({ id }),
       ]),

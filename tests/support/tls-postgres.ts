@@ -76,9 +76,10 @@ export async function startTlsPostgres(): Promise<TlsPostgres> {
   };
 }
 
-/** The superuser comes without TLS, as the platform's own starter does; everybody else by TLS only. */
+/** The superuser comes without TLS, as the platform's own starter does; everybody else by TLS only. The role `unbound` may have an old password. */
 const HBA = `local all all scram-sha-256
 host all ${DATABASE_USER} 127.0.0.1/32 scram-sha-256
+hostssl all unbound all md5
 hostssl all all all scram-sha-256
 `;
 

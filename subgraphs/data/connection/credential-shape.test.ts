@@ -12,7 +12,7 @@ const login = (kind: ConnectionKind, text: string) => {
 };
 const LOGIN: DatabaseLogin = {
   ...{ host: "db.example", port: 6543, user: "ann", password: "s3cret", database: "shop" },
-  ...{ caPem: null, channelBinding: false },
+  ...{ caPem: null, channelBinding: "disable" },
 };
 
 test("each kind has its forms", () => {
@@ -30,8 +30,8 @@ test("the port, the database and the parameters have their defaults and values",
   expect(login("postgres", "postgresql://ann:s3cret@DB.Example")).toEqual({ ...LOGIN, port: 5432, database: "ann" });
   for (const mode of ["require", "verify-ca", "verify-full"])
     expect(login("postgres", `${URL_TEXT}?sslmode=${mode}`)).toEqual(LOGIN);
-  expect(login("postgres", `${URL_TEXT}?channel_binding=require&sslmode=require`).channelBinding).toBe(true);
-  expect(login("postgres", `${URL_TEXT}?channel_binding=disable`).channelBinding).toBe(false);
+  expect(login("postgres", `${URL_TEXT}?channel_binding=require&sslmode=require`).channelBinding).toBe("require");
+  expect(login("postgres", `${URL_TEXT}?channel_binding=disable`).channelBinding).toBe("disable");
   expect(login("postgres", "postgres://ann:s3cret@[2606:4700::1]/shop").host).toBe("2606:4700::1");
 });
 
@@ -53,6 +53,7 @@ test.for<[string, ConnectionKind, string]>([
   ["a file of this machine", "postgres", `${URL_TEXT}?sslrootcert=/etc/passwd`],
   ["options for the server", "postgres", `${URL_TEXT}?options=-c%20s3cret`],
   ["another host in the query", "postgres", `${URL_TEXT}?host=127.0.0.1`],
+  ["another channel binding", "postgres", `${URL_TEXT}?channel_binding=s3cret`],
   ["sslmode twice", "postgres", `${URL_TEXT}?sslmode=require&sslmode=require`],
   ["JSON cut short", "postgres", '{"postgres_url":"s3cret'],
   ["a list", "supabase", '["s3cret"]'],

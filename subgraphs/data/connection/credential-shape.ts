@@ -11,8 +11,8 @@ export interface DatabaseLogin {
   database: string;
   /** Authority that signed the server's certificate, in PEM; null for the usual ones. */
   caPem: string | null;
-  /** The login is to be bound to the TLS channel where the server offers that. */
-  channelBinding: boolean;
+  /** Whether the login is bound to the TLS channel: never, where the server offers that, or else not at all. */
+  channelBinding: "disable" | "prefer" | "require";
 }
 
 /** What a secret holds, by the kind of its connection. */
@@ -114,10 +114,10 @@ function decoded(part: string, what: string): string {
 
 /** TLS with a verified certificate and host is used whatever `sslmode` says, so its weaker modes are refused. */
 const SSL_MODES = ["require", "verify-ca", "verify-full"];
-const CHANNEL_BINDINGS = ["disable", "prefer", "require"];
+const CHANNEL_BINDINGS = ["disable", "prefer", "require"] as const;
 
-/** Whether the login is to be bound to the channel. */
-function readQuery(query: URLSearchParams): boolean {
+/** How the login is bound to the channel. */
+function readQuery(query: URLSearchParams): DatabaseLogin["channelBinding"] {
   for (const name of query.keys()) {
     if (name !== "sslmode" && name !== "channel_binding")
       throw new WrongShape("The database's address has a parameter other than sslmode and channel_binding.");
@@ -126,10 +126,10 @@ function readQuery(query: URLSearchParams): boolean {
   const sslmode = query.get("sslmode");
   if (sslmode !== null && !SSL_MODES.includes(sslmode))
     throw new WrongShape(`sslmode must be one of ${SSL_MODES.join(", ")}.`);
-  const binding = query.get("channel_binding");
-  if (binding !== null && !CHANNEL_BINDINGS.includes(binding))
-    throw new WrongShape(`channel_binding must be one of ${CHANNEL_BINDINGS.join(", ")}.`);
-  return binding === "prefer" || binding === "require";
+  const given = query.get("channel_binding") ?? "disable";
+  const binding = CHANNEL_BINDINGS.find((one) => one === given);
+  if (!binding) throw new WrongShape(`channel_binding must be one of ${CHANNEL_BINDINGS.join(", ")}.`);
+  return binding;
 }
 
 function requireHttps(text: string): void {

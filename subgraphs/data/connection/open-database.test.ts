@@ -84,6 +84,17 @@ test("an address in place of a name is verified too, and a login can be bound to
   await (await open(ask)).end();
 });
 
+test("a login that must be bound to the channel is not made with a server that can't", async () => {
+  await postgres.admin(async (client) => {
+    await client.query("set password_encryption = 'md5'");
+    await client.query("create role unbound login password 'unbound-password'");
+  });
+  const as = { user: "unbound", password: "unbound-password" };
+  await (await open(await connectionTo(postgres.secret({ ...as, query: "?channel_binding=prefer" })))).end();
+  const bound = await connectionTo(postgres.secret({ ...as, query: "?channel_binding=require" }));
+  expect(await failure(bound)).toBe("credentials_rejected");
+});
+
 test("a certificate of an unknown authority is not trusted, whatever sslmode says", async () => {
   expect(await failure(await connectionTo(postgres.url({ query: "?sslmode=require" })))).toBe("tls_untrusted");
 });

@@ -70,7 +70,7 @@ export async function logIn(
     // The driver would take this one from the platform's environment.
     sslnegotiation: "postgres",
     ssl: { rejectUnauthorized: true, minVersion: "TLSv1.2", ...(login.caPem ? { ca: login.caPem } : {}) },
-    enableChannelBinding: login.channelBinding,
+    enableChannelBinding: login.channelBinding !== "disable",
     connectionTimeoutMillis: timeoutMs,
     keepAlive: true,
     stream: () => new GuardedSocket(exceptions),
@@ -78,12 +78,23 @@ export async function logIn(
   client.on("error", () => {}); // a connection that breaks later is told by the statement that is under way, or by the next
   try {
     requirePublicLiteral(login.host, exceptions);
+    const bound = offersBinding(client);
     await client.connect();
+    if (login.channelBinding === "require" && !bound()) throw new ConnectionFailure("credentials_rejected");
     return client;
   } catch (error) {
-    client.end().catch(() => {}); // it never was open
-    throw new ConnectionFailure(loginReason(error));
+    client.end().catch(() => {}); // nobody uses it
+    throw error instanceof ConnectionFailure ? error : new ConnectionFailure(loginReason(error));
   }
+}
+
+/** Whether the server offered a login that is bound to the channel; the driver then takes it. */
+function offersBinding(client: pg.Client): () => boolean {
+  let offered = false;
+  client.connection.once("authenticationSASL", ({ mechanisms }: { mechanisms: string[] }) => {
+    offered = mechanisms.includes("SCRAM-SHA-256-PLUS");
+  });
+  return () => offered;
 }
 
 /** A socket that connects only to addresses that a tenant may reach. */
