@@ -1,6 +1,6 @@
 import { createWriteStream } from "node:fs";
 import { finished } from "node:stream/promises";
-import { type Simulated, simulate } from "../roles/simulation/simulate.ts";
+import { type Simulated, simulateExactly } from "../roles/simulation/simulate.ts";
 import { throwAwayDatabase } from "../roles/simulation/simulation-database.ts";
 import { ClientError } from "./client.ts";
 
@@ -29,7 +29,7 @@ export async function sim(options: SimOptions): Promise<void> {
     for (let seed = first; seed < first + count; seed++) {
       const seedStartedMs = performance.now();
       const listen = trace ? (line: string) => void trace.write(`${line}\n`) : undefined;
-      const simulated = await simulate({ database, seed, durationMs, listen, signal: interrupted.signal });
+      const simulated = await simulateExactly({ database, seed, durationMs, listen, signal: interrupted.signal });
       process.stdout.write(`${lineOf(simulated, performance.now() - seedStartedMs)}\n`);
     }
     const seconds = (performance.now() - startedMs) / 1000;

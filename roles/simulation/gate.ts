@@ -16,8 +16,8 @@ export interface GateOptions {
   chance: Chance;
   /** Asked before each operation. */
   fault(): DatabaseFault | null;
-  /** Told after each operation. */
-  done(operation: { name: string; outcome: string; wrote: boolean }): void;
+  /** Told after each operation, with the texts of its statements that may have changed anything. */
+  done(operation: { name: string; outcome: string; wrote: readonly string[] }): void;
 }
 
 /**
@@ -51,21 +51,21 @@ export class Gate {
         this.#pass<unknown[]>({
           name: short(text),
           run: () => db.sql(text, values),
-          wrote: (rows) => wrote(text, rows),
+          wrote: (rows) => (wrote(text, rows) ? [text] : []),
           told: (rows) => String(rows.length),
         }),
       rows: (...[type, tail, values]: Parameters<Database["rows"]>) =>
         this.#pass<unknown[]>({
           name: `${type.name} ${short(tail)}`,
           run: () => db.rows(type, tail, values),
-          wrote: () => false,
+          wrote: () => [],
           told: (rows) => String(rows.length),
         }),
       row: (...[type, tail, values]: Parameters<Database["row"]>) =>
         this.#pass<unknown>({
           name: `${type.name} ${short(tail)}`,
           run: () => db.row(type, tail, values),
-          wrote: () => false,
+          wrote: () => [],
           told: (row) => (row ? "1" : "0"),
         }),
     };
@@ -80,14 +80,14 @@ export class Gate {
 
   #command<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
     let statements: string[] = [];
-    let anythingWritten = false;
+    let written: string[] = [];
     // What a transaction offers besides its statements is passed on as it is.
     const watched = (tx: Tx): Tx =>
       Object.assign(Object.create(tx) as Tx, {
         sql: async (text: string, values?: readonly unknown[]) => {
           statements.push(short(text));
           const rows = await tx.sql(text, values);
-          anythingWritten ||= wrote(text, rows);
+          if (wrote(text, rows)) written.push(text);
           return rows;
         },
       });
@@ -96,9 +96,10 @@ export class Gate {
       run: () =>
         db.command((tx) => {
           statements = [];
+          written = [];
           return work(watched(tx));
         }),
-      wrote: () => anythingWritten,
+      wrote: () => written,
       told: () => `${statements.length} statements: ${statements.at(-1) ?? ""}`,
     });
   }
@@ -113,14 +114,14 @@ export class Gate {
     const { fault, done } = this.#options;
     const fate = fault();
     if (fate === "lost request") {
-      done({ name, outcome: fate, wrote: false });
+      done({ name, outcome: fate, wrote: [] });
       throw new LostConnection();
     }
     let answer: T;
     try {
       answer = await run();
     } catch (error) {
-      done({ name, outcome: `failed: ${(error as Error).name}`, wrote: false });
+      done({ name, outcome: `failed: ${(error as Error).name}`, wrote: [] });
       throw error;
     }
     done({ name, outcome: fate ?? told(answer), wrote: wrote(answer) });
@@ -132,8 +133,8 @@ export class Gate {
 interface Operation<T> {
   name: string;
   run(): Promise<T>;
-  /** Whether it may have changed anything. */
-  wrote(answer: T): boolean;
+  /** Texts of its statements that may have changed anything. */
+  wrote(answer: T): readonly string[];
   /** Its answer for the trace. */
   told(answer: T): string;
 }

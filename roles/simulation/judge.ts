@@ -4,7 +4,7 @@ import type { World } from "./world.ts";
 
 /** What a judge has looked at. */
 export interface Looks {
-  /** At what costs little: after everything that wrote. */
+  /** At what costs little: after everything that wrote what is reserved or held. */
   short: number;
   /** At every sentence that must be true. */
   full: number;
@@ -24,8 +24,9 @@ interface Reserved {
 }
 
 /**
- * Looks at a simulated world after everything that happens. After each operation that wrote, at what is cheap: whether
- * anything was oversold, owed twice or run twice; after every so many of them, and whenever it is asked, at everything.
+ * Looks at a simulated world after everything that happens. After each of them, at whether a
+ * command runs twice; after each operation that wrote what is reserved or held, at whether anything was oversold or money
+ * held twice; after every so many operations that wrote, and whenever it is asked, at everything.
  */
 export class Judge {
   readonly looks: Looks = { short: 0, full: 0 };
@@ -49,8 +50,8 @@ export class Judge {
     if (twice.length > 0 || this.#world.written === 0) return twice;
     this.#unlooked += this.#world.written;
     this.#world.written = 0;
-    this.looks.short++;
-    const wrong = await this.#short();
+    const wrong = this.#world.reservedWritten ? await this.#short() : [];
+    this.#world.reservedWritten = false;
     if (wrong.length > 0 || this.#unlooked < this.#everyWrites) return wrong;
     return this.everything();
   }
@@ -78,6 +79,7 @@ export class Judge {
   }
 
   async #short(): Promise<string[]> {
+    this.looks.short++;
     const [reserved, money] = await Promise.all([
       this.#db.sql<Reserved>(
         "select id, slots, slots_used, cpu_millis, cpu_millis_used, gpus, gpus_used from compute.capacity",
@@ -97,17 +99,24 @@ export class Judge {
     return rows.map((row) => `not true: what waits for capacity says why: ${JSON.stringify(row)}`);
   }
 
-  /** Orders that cost money at the supplier and that nobody here thinks of any more. */
+  /** Orders that cost money at the supplier and that nobody here thinks of any more: only for a while, and only after a lie. */
   async #forgotten(): Promise<string[]> {
-    const { market, clock } = this.#world;
+    const { market, driver, clock } = this.#world;
+    const live = market.live.map(({ id }) => id);
     const open = await this.#db.sql<{ id: string }>("select id from compute.attempt where state <> 'gone'");
     const known = new Set(open.map(({ id }) => id));
-    const forgotten = market.live.map(({ id }) => id).filter((id) => !known.has(id));
+    const forgotten = live.filter((id) => !known.has(id));
     for (const id of [...this.#forgottenSinceMs.keys()]) if (!forgotten.includes(id)) this.#forgottenSinceMs.delete(id);
     for (const id of forgotten) if (!this.#forgottenSinceMs.has(id)) this.#forgottenSinceMs.set(id, clock.nowMs);
-    return forgotten
-      .filter((id) => clock.nowMs - this.#forgottenSinceMs.get(id)! > FORGOTTEN_MS)
-      .map((id) => `not true: the supplier holds nothing that nobody knows: ${id}`);
+    const since = (id: string) => this.#forgottenSinceMs.get(id)!;
+    return [
+      ...forgotten
+        .filter((id) => !driver.lies.has(id))
+        .map((id) => `not true: what the rows call gone is gone, unless the supplier lied: ${id}`),
+      ...forgotten
+        .filter((id) => clock.nowMs - since(id) > FORGOTTEN_MS)
+        .map((id) => `not true: the supplier holds nothing for long that nobody knows: ${id}`),
+    ];
   }
 }
 

@@ -60,7 +60,7 @@ export class MemoryQueue {
       if (this.#ids.has(job.id)) continue;
       if (chance.happens(this.faults.loss)) continue;
       this.#ids.add(job.id);
-      void this.#deliver({ ...job, attempt: 1 }, chance.between(0, this.faults.longestDelayMs));
+      void this.#deliver({ ...job, attempt: 1 }, chance.between(1, this.faults.longestDelayMs));
       if (chance.happens(this.faults.duplicate))
         void this.#deliver({ ...job, attempt: 1 }, chance.between(0, 20 * this.faults.longestDelayMs));
     }

@@ -3,6 +3,8 @@ import type { Chance } from "./chance.ts";
 import { SIMULATED_KINDS } from "./settings.ts";
 import type { World } from "./world.ts";
 
+/** Longer than anybody waits for a boot. */
+const SLOW_BOOT_MS = 100_000;
 /** Longest a process stays away. */
 const DOWN_MS = 30_000;
 
@@ -143,8 +145,9 @@ export class Mischief {
     const kind = this.#chance.pick(SIMULATED_KINDS);
     const machines = this.#chance.between(0, kind.machines + 1);
     const taken = this.#chance.between(0, machines);
-    this.#world.market.change(kind.sku, kind.region, { ...kind, machines, taken });
-    return `${kind.sku} in ${kind.region} has ${machines} machines, ${taken} taken`;
+    const bootMs = this.#chance.pick([0, kind.bootMs, kind.bootMs, SLOW_BOOT_MS]);
+    this.#world.market.change(kind.sku, kind.region, { ...kind, machines, taken, bootMs });
+    return `${kind.sku} in ${kind.region} has ${machines} machines, ${taken} taken, and boots in ${bootMs} ms`;
   }
 
   #reclaim(): string | null {

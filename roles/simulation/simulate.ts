@@ -59,7 +59,7 @@ export class SimulationFailure extends Error {
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 /** How many workloads come in an hour, about. */
-const WORKLOADS_AN_HOUR = 50;
+const WORKLOADS_AN_HOUR = 60;
 /** How often something goes wrong. */
 const MISCHIEF_EVERY_MS = 30_000;
 /** How long after things stop going wrong the customers wait before they ask for the end of what is left. */
@@ -69,6 +69,20 @@ const LAST_MS = 30 * MINUTE_MS;
 /** All sentences are looked at after so many writing operations unless it is said otherwise. */
 const FULL_LOOK_EVERY = 40;
 const TEAMS = 5;
+
+/**
+ * As `simulate`; a world in which something is not as it must be is lived through again, with everything looked at
+ * after each operation that wrote, so that the failure names the very operation.
+ */
+export async function simulateExactly(options: SimulationOptions): Promise<Simulated> {
+  try {
+    return await simulate(options);
+  } catch (error) {
+    if (!(error instanceof SimulationFailure)) throw error;
+    await simulate({ ...options, listen: undefined, fullLookEvery: 1 });
+    throw error;
+  }
+}
 
 /**
  * Lives through a world of a seed. Resolves when everything in it has come to its end as it should.
@@ -82,7 +96,7 @@ export async function simulate(options: SimulationOptions): Promise<Simulated> {
   const fate = new Chance(seed);
   const restoreIds = seedIds(new Chance(seed ^ 0x1d5).bytes);
   try {
-    const world = new World({ db: database.db, seed, trace, processes: fate.between(1, 3), signal });
+    const world = new World({ db: database.db, seed, trace, processes: fate.pick([1, 1, 1, 2, 2, 3]), signal });
     const judge = new Judge(world, database.db, options.fullLookEvery ?? FULL_LOOK_EVERY);
     const insist = (wrong: readonly string[]) => {
       if (wrong.length > 0) throw new SimulationFailure(seed, durationMs, wrong, trace.last());

@@ -41,6 +41,13 @@ import { type Death, deathAt } from "./death.ts";
 import type { QueuedJob, RunEnd } from "./memory-queue.ts";
 import type { MemoryStore } from "./memory-store.ts";
 
+/**
+ * Relay and reconcilers look more rarely than in a deployment: most looks find nothing, and they are what costs real
+ * time. Offers must still be asked for more often than a supplier counts as silent.
+ */
+const MOST_BETWEEN_LOOKS_MS = 20_000;
+const RELAY_PACE = 8;
+
 /** What a simulated process is given by its world. */
 export interface ProcessSurroundings {
   /** Behind the gate. */
@@ -54,8 +61,6 @@ export interface ProcessSurroundings {
   chance: Chance;
   logger: Logger;
   runnerKey: Uint8Array;
-  /** Reconcilers look this many times more rarely than in a deployment. */
-  pace: number;
   /** Told of what its parts did. */
   note(actor: string, action: string, outcome: string): void;
   /** Told once, when it dies. */
@@ -165,13 +170,16 @@ export class SimulatedProcess {
   }
 
   #start(deps: ComputeWorkerDeps, reconcilers: readonly Reconciler[]): void {
-    const { pace, publish, note } = this.#around;
+    const { publish, note } = this.#around;
     const definitions: JobDefinition<unknown>[] = [...this.#jobs.values()].map((job) => job.definition);
     const port = this.death.port("queue", { publish });
-    startRelay({ ...deps, queue: port, definitions });
+    const { clock } = deps;
+    const sleep: Clock["sleep"] = (ms, signal) => clock.sleep(ms * RELAY_PACE, signal);
+    const unhurried = { now: () => clock.now(), monotonicMs: () => clock.monotonicMs(), sleep };
+    startRelay({ ...deps, clock: unhurried, queue: port, definitions });
     const watched = reconcilers.map((reconciler) => ({
       ...reconciler,
-      everyMs: reconciler.everyMs * pace,
+      everyMs: Math.min(reconciler.everyMs * 12, Math.max(reconciler.everyMs * 3, MOST_BETWEEN_LOOKS_MS)),
       run: async (signal: AbortSignal, wokenAt: Date | null) => {
         try {
           await reconciler.run(signal, wokenAt);

@@ -30,10 +30,10 @@ export interface WorldOptions {
 
 /** When every simulated world begins. */
 const BEGINNING = new Date("2026-03-01T00:00:00Z");
-/** Reconcilers of a simulated world look this many times more rarely: most looks find nothing, and they cost real time. */
-const PACE = 4;
 /** As often as a lease still bears when three in a row are lost. */
 const HEARTBEAT_MS = 20_000;
+/** Statements that change what is reserved at suppliers or held on accounts. */
+const RESERVES = /compute\.(capacity|account)|held_micros/;
 /** How far hosts' wall clocks are off, at most. */
 const HOST_SKEW_MS = 120_000;
 const RUNNER_KEY = new Uint8Array(32).fill(7);
@@ -58,6 +58,8 @@ export class World {
   lostWakeups = 0;
   /** Operations that wrote something, since the last look. */
   written = 0;
+  /** Whether one of them wrote what is reserved or held. */
+  reservedWritten = false;
   /** Operations in all. */
   operations = 0;
   readonly #options: WorldOptions;
@@ -86,7 +88,8 @@ export class World {
           : null,
       done: ({ name, outcome, wrote }) => {
         this.operations++;
-        if (wrote) this.written++;
+        if (wrote.length > 0) this.written++;
+        this.reservedWritten ||= wrote.some((text) => RESERVES.test(text));
         this.note("database", name, outcome);
       },
     });
@@ -158,7 +161,7 @@ export class World {
     this.note("platform", `process ${number}`, "starts");
     const process: SimulatedProcess = new SimulatedProcess({
       ...{ db: this.#gated, clock, settings: SIMULATED_SETTINGS, driver: this.supplier, results: this.results },
-      ...{ publish: this.queue.publish, logger: this.#logger, runnerKey: RUNNER_KEY, pace: PACE },
+      ...{ publish: this.queue.publish, logger: this.#logger, runnerKey: RUNNER_KEY },
       chance: this.#chance(`process ${number}`),
       note: (actor, action, outcome) => this.note(actor, action, outcome),
       onDeath: () => {

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "vitest";
+import { brokenInvariants } from "../../roles/simulation/invariants.ts";
 import { Account } from "../../subgraphs/compute/account/account.entity.ts";
 import { Workload } from "../../subgraphs/compute/workload/workload.entity.ts";
 import { type ComputeGraph, computeGraph } from "../support/compute-graph.ts";
-import { brokenInvariants } from "../../roles/simulation/invariants.ts";
 import { RandomLife } from "../support/random-life.ts";
 
 /** More seeds: `NODUS_TEST_SEEDS=20 vitest run tests/simulation`. */

@@ -43,6 +43,11 @@ export class SimulatedDriver implements Driver {
     this.misbehaviour = { noCapacity: 0, lostReply: 0, lostRequest: 0, mute: 0, timeout: 0, lie: 0, ...misbehaviour };
   }
 
+  /** Orders that it has called gone although they run. */
+  get lies(): ReadonlySet<string> {
+    return this.#lies;
+  }
+
   async offers(signal: AbortSignal): Promise<OfferFact[]> {
     if (this.silent) return unanswered(signal);
     return this.#market.offers();
@@ -50,7 +55,8 @@ export class SimulatedDriver implements Driver {
 
   async launch(order: LaunchOrder): Promise<LaunchOutcome> {
     if (this.silent || this.#happens("lostRequest")) return { outcome: "unknown", message: "no answer" };
-    if (this.#happens("noCapacity")) return { outcome: "refused", reason: "no_capacity", message: "sold out" };
+    const seen = this.#market.stateOf(order.orderId) !== "never_seen"; // what was taken is not refused when it is repeated
+    if (this.#happens("noCapacity") && !seen) return { outcome: "refused", reason: "no_capacity", message: "sold out" };
     const taken = this.#market.launch(order, this.#happens("mute"));
     if (this.#happens("lostReply")) return { outcome: "unknown", message: "the answer was lost" };
     switch (taken) {
