@@ -73,8 +73,13 @@ function stubbornly<T>(ask: () => Promise<T>): Promise<NonNullable<Exclude<T, fa
 const RETRIABLE = /fetch failed|terminated|other side closed|cannot be reached|did not answer|just now/i;
 
 function retriable(error: Error): null {
-  if (!RETRIABLE.test(error.message)) throw error;
+  if (!isRetriable(error)) throw error;
   return null;
+}
+
+/** Whether the request may be sent again: it was cut off, or refused with the advice to repeat it. */
+export function isRetriable(error: Error): boolean {
+  return RETRIABLE.test(error.message);
 }
 
 /** Trees of processes of the inhabitant that live now: more than one would be a workload that runs twice. */

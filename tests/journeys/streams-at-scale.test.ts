@@ -4,7 +4,7 @@ import { type Held, INSPECTABLE, Inspected } from "../support/inspected.ts";
 import { sharedPlatform } from "../support/platform.ts";
 import type { PlatformClient } from "../support/platform-client.ts";
 import { until } from "../support/until.ts";
-import { cancel, ends, LOGS, script, submit } from "../support/workloads.ts";
+import { cancel, collect, EVENTS, ends, LOGS, script, submit } from "../support/workloads.ts";
 
 const READERS = { sockets: 5, perSocket: 100, events: 500 };
 /** What a stream that was opened and closed may leave behind, on average: noise of the process is more than nothing. */
@@ -72,6 +72,35 @@ test("streams of work that ends complete by themselves, and nothing of them stay
   await Promise.all(silent.map((id) => cancel(platform().admin, id)));
   await crowd.leave("stay");
   await expectNoStream();
+});
+
+test("an event of eight megabytes reaches its readers whole, and their streams go on", {
+  timeout: 60_000,
+}, async () => {
+  const client = platform().admin;
+  const id = await submit(client, script("true", { requirements: { gpu: "B200" } }));
+  const streams = [client.overSocket(EVENTS, { id, after: 0 }), client.overEvents(EVENTS, { id, after: 0 })];
+  for (const stream of streams) await stream.next();
+  const large = "x".repeat(8 * 1024 * 1024);
+  await platform().sql(
+    `with numbered as (update compute.workload set event_seq = event_seq + 1 where id = $1 returning id, tenant_id, event_seq)
+     insert into compute.workload_event (id, tenant_id, workload_id, seq, type, payload, created_at)
+     select 'wev_large', tenant_id, id, event_seq, 'workload.note', jsonb_build_object('text', $2::text), now() from numbered`,
+    [id, large],
+  );
+  await cancel(client, id);
+  for (const stream of streams) {
+    const types: string[] = [];
+    for (const { workloadEvents } of await collect(stream)) {
+      if (!workloadEvents.event) continue;
+      const { type, payload } = workloadEvents.event;
+      types.push(type);
+      if (type === "workload.note") expect(payload.text.length).toBe(large.length);
+    }
+    expect(types.slice(types.indexOf("workload.note"))).toEqual(
+      expect.arrayContaining(["workload.note", "workload.cancelled"]),
+    );
+  }
 });
 
 test("a platform that is told to stop sends a thousand readers away and ends in time", {

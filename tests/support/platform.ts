@@ -260,7 +260,7 @@ export function sharedPlatform(settings: Readonly<Record<string, string>> = {}):
 }
 
 function openPool(url: string): pg.Pool {
-  const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 5_000 });
+  const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 30_000 });
   pool.on("error", () => {}); // the statement that needs the connection says so
   return pool;
 }

@@ -4,6 +4,8 @@ import { seeded } from "../../support/seeded.ts";
 export interface Plan {
   readonly hours: number;
   readonly seed: number;
+  /** Streams that come and go together. */
+  readonly streams: number;
   readonly random: (below: number) => number;
   isOver(): boolean;
   /** A line of progress, with the time that has passed. */
@@ -19,6 +21,7 @@ export function planned(): Plan {
   return {
     hours,
     seed,
+    streams: Number(process.env.NODUS_SOAK_STREAMS),
     random: seeded(seed),
     isOver: () => passedMs() > hours * 3_600_000,
     say: (line) => void process.stdout.write(`[${clock(passedMs())}] ${line}\n`),

@@ -8,12 +8,14 @@ const { values } = parseArgs({
   options: {
     hours: { type: "string", default: "1" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
+    streams: { type: "string", default: "10000" },
   },
 });
 const hours = Number(values.hours);
 const seed = Number(values.seed);
-if (!(hours > 0) || !Number.isInteger(seed)) {
-  process.stderr.write("usage: npm run soak -- [--hours 1.5] [--seed 7]\n");
+const streams = Number(values.streams);
+if (!(hours > 0) || !Number.isInteger(seed) || !Number.isInteger(streams)) {
+  process.stderr.write("usage: npm run soak -- [--hours 1.5] [--seed 7] [--streams 10000]\n");
   process.exit(2);
 }
 const runner = path.join(root, "node_modules", "vitest", "vitest.mjs");
@@ -24,6 +26,7 @@ process.exitCode = await handOver(pinnedNode(root), [runner, "run", "--config", 
     ...process.env,
     NODUS_SOAK_HOURS: String(hours),
     NODUS_SOAK_SEED: String(seed),
+    NODUS_SOAK_STREAMS: String(streams),
     PATH: `${path.join(root, "node_modules", ".bin")}:${process.env.PATH}`,
   },
 });

@@ -26,7 +26,7 @@ function summary(plan: Plan, crashes: CrashTally, steady: SteadyTally): string[]
     `soak: ${plan.hours} h, seed ${plan.seed}, ${os.availableParallelism()} cores, Node ${process.version}`,
     `killed: ${crashes.rounds} rounds (${victims}), ${crashes.missed} of them in quiet`,
     `        ${crashes.workloads} workloads in ${crashes.generations} generations, ${crashes.failures.length} rounds failed`,
-    `steady: ${steady.runs} uses, ${steady.failures.length} failed; ${steady.crowds} crowds of 10,000 streams, all let go within ${steady.longestLetGoMs.toFixed(0)} ms`,
+    `steady: ${steady.runs} uses, ${steady.failures.length} failed, ${steady.askedToRepeat} told to repeat; ${steady.crowds} crowds of ${plan.streams} streams, all let go within ${steady.longestLetGoMs.toFixed(0)} ms`,
     grown("held after collection", steady.samples, (s) => s.bytes, mib, "MiB"),
     grown("resident", steady.samples, (s) => s.residentBytes, mib, "MiB"),
     grown("handles", steady.samples, (s) => s.handles, String, ""),

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { isRetriable } from "../../crash/population.ts";
 import { Crowd, openStreams } from "../../support/crowd.ts";
 import { type Held, INSPECTABLE, Inspected } from "../../support/inspected.ts";
 import { Platform } from "../../support/platform.ts";
@@ -8,9 +9,11 @@ import { cancel, collect, LOGS, script, settles, submit, writes } from "../../su
 import type { Plan } from "./plan.ts";
 
 const SAMPLE_MS = 30_000;
-/** Streams that come and go together, once in so many samples. */
-const CROWD = { sockets: 50, perSocket: 180, events: 1_000 };
+/** A crowd of streams comes and goes once in so many samples; a tenth of it over server-sent events. */
 const CROWD_EVERY = 10;
+const PER_SOCKET = 180;
+/** On a machine that is busy with other things, too. */
+const PATIENCE_MS = 150_000;
 const USERS = 2;
 
 export interface HeldSample extends Held {
@@ -19,6 +22,8 @@ export interface HeldSample extends Held {
 
 export interface SteadyTally {
   runs: number;
+  /** Uses that were told to repeat the request, as happens on a machine that is too busy to answer in time. */
+  askedToRepeat: number;
   crowds: number;
   /** Longest time until no stream was held for a crowd that had gone. */
   longestLetGoMs: number;
@@ -28,7 +33,7 @@ export interface SteadyTally {
 
 /** A platform that lives all the time under load whose time-outs strike, and is looked at now and then. */
 export async function steadyLoad(plan: Plan): Promise<SteadyTally> {
-  const tally: SteadyTally = { runs: 0, crowds: 0, longestLetGoMs: 0, samples: [], failures: [] };
+  const tally: SteadyTally = { runs: 0, askedToRepeat: 0, crowds: 0, longestLetGoMs: 0, samples: [], failures: [] };
   const platform = await Platform.start(INSPECTABLE);
   try {
     const inspected = await Inspected.open(platform);
@@ -48,8 +53,11 @@ async function useUntilOver(platform: Platform, plan: Plan, tally: SteadyTally):
       await use(platform.admin, plan);
       tally.runs++;
     } catch (error) {
-      tally.failures.push(`${name}: ${(error as Error).message}`);
-      plan.say(`FAILED ${name}: ${(error as Error).stack}`);
+      if (isRetriable(error as Error)) tally.askedToRepeat++;
+      else {
+        tally.failures.push(`${name}: ${(error as Error).message}`);
+        plan.say(`FAILED ${name}: ${(error as Error).stack}`);
+      }
     }
   }
 }
@@ -61,27 +69,27 @@ const USES: readonly (readonly [name: string, use: Use])[] = [
     "a run that ends by itself",
     async (client) => {
       const id = await submit(client, script("seq 2000; mkdir -p outputs; echo x > outputs/x"));
-      await demand(await settles(client, id, 60_000), "completed", null);
+      await demand(await settles(client, id, PATIENCE_MS), "completed", null);
       await collect(client.overEvents(LOGS, { id }));
     },
   ],
   [
     "a run that its deadline ends",
     async (client) => {
-      const completeBy = new Date(Date.now() + 10_000).toISOString();
+      const completeBy = new Date(Date.now() + 15_000).toISOString();
       const id = await submit(client, script("sleep 60", { outcome: { completeBy } }));
-      await demand(await settles(client, id, 60_000), "failed", "deadline_exceeded");
+      await demand(await settles(client, id, PATIENCE_MS), "failed", "deadline_exceeded");
     },
   ],
   [
     "a run that is cancelled while somebody reads its log",
     async (client) => {
       const id = await submit(client, script("echo up; sleep 60"));
-      await writes(client, id, "up", 60_000);
-      const reader = collect(client.overSocket(LOGS, { id }), 60_000);
+      await writes(client, id, "up", PATIENCE_MS);
+      const reader = collect(client.overSocket(LOGS, { id }), PATIENCE_MS);
       await cancel(client, id);
       await reader;
-      await demand(await settles(client, id, 60_000), "cancelled", null);
+      await demand(await settles(client, id, PATIENCE_MS), "cancelled", null);
     },
   ],
   [
@@ -120,18 +128,20 @@ async function lookUntilOver(platform: Platform, inspected: Inspected, plan: Pla
   }
 }
 
-/** Ten thousand streams of silent work, opened and cut off. */
+/** Streams of silent work, opened and closed or cut off. */
 async function comeAndGo(client: PlatformClient, plan: Plan, tally: SteadyTally): Promise<void> {
   try {
     const id = await submit(client, script("true", { requirements: { gpu: "B200" } }));
     const others = await openStreams(client);
-    const crowd = new Crowd(client, { document: LOGS, ids: [id], ...CROWD });
+    const events = Math.ceil(plan.streams / 10);
+    const sockets = Math.ceil((plan.streams - events) / PER_SOCKET);
+    const crowd = new Crowd(client, { document: LOGS, ids: [id], sockets, perSocket: PER_SOCKET, events });
     const served = async () => (await openStreams(client)) - others >= crowd.size * 0.99;
-    await until(`${crowd.size} streams are open`, served, { timeoutMs: 180_000, everyMs: 500 });
+    await until(`${crowd.size} streams are open`, served, { timeoutMs: 2 * PATIENCE_MS, everyMs: 500 });
     await crowd.leave(tally.crowds % 2 === 0 ? "cut" : "close");
     const leftAt = performance.now();
     // A few belong to the load beside it.
-    await until("nothing is held for them", async () => (await openStreams(client)) < 10, { timeoutMs: 60_000 });
+    await until("nothing is held for them", async () => (await openStreams(client)) < 10, { timeoutMs: PATIENCE_MS });
     const tookMs = performance.now() - leftAt;
     tally.crowds++;
     tally.longestLetGoMs = Math.max(tally.longestLetGoMs, tookMs);
