@@ -4,6 +4,7 @@ import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import { collectAssetBytes } from "../../subgraphs/data/asset/collect-asset-bytes.ts";
 import { destroyRetiredSecrets } from "../../subgraphs/data/secret/destroy-retired-secrets.ts";
+import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 export interface HousekeepingDeps {
@@ -26,11 +27,13 @@ export function housekeeping(deps: HousekeepingDeps): Reconciler {
     everyMs: EVERY_MS,
     run: async () => {
       const now = deps.clock.now();
-      await collectAssetBytes({ db: deps.db, objects: deps.assets, clock: deps.clock });
-      await destroyRetiredSecrets(deps.db, now);
-      await sweepLogRows(deps.db, now);
-      await deps.assets.sweepTemp(ABANDONED_MS);
-      await deps.results.sweepTemp(ABANDONED_MS);
+      await eachStep([
+        () => collectAssetBytes({ db: deps.db, objects: deps.assets, clock: deps.clock }),
+        () => destroyRetiredSecrets(deps.db, now),
+        () => sweepLogRows(deps.db, now),
+        () => deps.assets.sweepTemp(ABANDONED_MS),
+        () => deps.results.sweepTemp(ABANDONED_MS),
+      ]);
     },
   };
 }

@@ -18,7 +18,7 @@ import { collectAssetBytes } from "../../subgraphs/data/asset/collect-asset-byte
 import { dataEntities } from "../../subgraphs/data/entities.ts";
 import { insertPlaced, TENANT } from "../../tests/support/compute-fixtures.ts";
 import { type TestDatabase, testDatabase } from "../../tests/support/database.ts";
-import { retention } from "./retention.ts";
+import { type RetentionDeps, retention } from "./retention.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const HOUR_MS = 3_600_000;
@@ -60,9 +60,9 @@ beforeEach(async () => {
   return () => rmSync(folder, { recursive: true });
 });
 
-const round = () =>
+const round = (stores: Partial<Pick<RetentionDeps, "assets" | "results">> = {}) =>
   retention({
-    ...{ db: database.db, clock, assets, results },
+    ...{ db: database.db, clock, assets, results, ...stores },
     logger: createLogger({ level: "fatal", role: "test" }),
     resultRetentionDays: 90,
     knownJobs: [knownJob.name],
@@ -234,6 +234,20 @@ test("a removal that died is finished by another one ten minutes later", async (
   expect((await collect(results)).removed).toBe(0);
   clock.advance(600_001);
   expect((await collect(results)).removed).toBe(1);
+  expect(await stored()).toBe(0);
+});
+
+test("a store that is away keeps nothing else from ending", async () => {
+  const { workloadId } = await endedWorkload("away");
+  clock.advance(91 * DAY_MS);
+  const away = async () => {
+    throw new Error("the store is away");
+  };
+  const stores = { assets: { list: away }, results: { list: away, remove: away } };
+  await expect(round(stores)).rejects.toThrow("3 of 7 steps failed");
+  expect(await counts(workloadId)).toMatchObject({ outputs: 0, logs: 0 });
+  clock.advance(600_001); // what was marked is taken up again
+  await round();
   expect(await stored()).toBe(0);
 });
 

@@ -9,6 +9,7 @@ import { collectResultBytes } from "../../subgraphs/compute/output/collect-resul
 import { expireResults } from "../../subgraphs/compute/output/expire-results.ts";
 import { forgetPlacements } from "../../subgraphs/compute/placement/forget-placements.ts";
 import { ADOPT_ASSET_BYTES, ADOPT_RESULT_BYTES, adoptUnknownObjects } from "./adopt-objects.ts";
+import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 export interface RetentionDeps {
@@ -47,10 +48,14 @@ export function retention(deps: RetentionDeps): Reconciler {
     everyMs: EVERY_MS,
     run: async () => {
       const now = deps.clock.now();
-      await expireResults(deps.db, { now, keptMs: deps.resultRetentionDays * DAY_MS, limit: WORKLOADS });
-      await forgetPlacements(deps.db, { now, keptMs: LIMITS.placementHistoryMs, limit: WORKLOADS });
-      await forgetJobs(deps, now);
-      for (const standing of walks) standing.after = (await standing.walk(standing.after)).after;
+      await eachStep([
+        () => expireResults(deps.db, { now, keptMs: deps.resultRetentionDays * DAY_MS, limit: WORKLOADS }),
+        () => forgetPlacements(deps.db, { now, keptMs: LIMITS.placementHistoryMs, limit: WORKLOADS }),
+        () => forgetJobs(deps, now),
+        ...walks.map((standing) => async () => {
+          standing.after = (await standing.walk(standing.after)).after;
+        }),
+      ]);
     },
   };
 }
