@@ -75,6 +75,16 @@ async function entrustEverything(client: PlatformClient): Promise<string> {
   keep(await client.send("POST", "/v1/secrets", { body: { name: 7, value: { deep: SECRETS.refusedSecret } } }));
   keep(await client.send("POST", "/v1/secrets", { body: `{"name": "X", "value": "${SECRETS.refusedSecret}` }));
 
+  const graphPut = "mutation ($input: PutSecretInput!) { putSecret(input: $input) { secret { id } } }";
+  for (const input of [
+    { name: "X", value: SECRETS.refusedSecret, more: 1 },
+    { name: "X", value: [SECRETS.refusedSecret, 1] },
+  ]) {
+    const refused = await client.graphql(graphPut, { input });
+    expect(refused.errors).toHaveLength(1);
+    told.push(refused);
+  }
+
   await put("DB", postgres.secret());
   expect((await connect({ name: "shop", kind: "postgres", secret: "DB" })).status).toBe(201);
   keep(await client.rest("verifyConnection", { path: { id: "shop" } }));
