@@ -16,6 +16,7 @@ import { logThroughput } from "./rows/log-throughput.ts";
 import { memory } from "./rows/memory.ts";
 import { placements } from "./rows/placements.ts";
 import { restRead } from "./rows/rest-read.ts";
+import { uploadRate } from "./rows/upload.ts";
 import { renderTable } from "./table.ts";
 
 /** Memory first: the platform that it measures has done nothing yet. */
@@ -24,6 +25,7 @@ const ROWS: readonly BenchRow[] = [
   firstLine,
   lineLatency,
   logThroughput,
+  uploadRate,
   entityJoin,
   entityJoinSql,
   restRead,
