@@ -49,7 +49,7 @@ export function mapStream<A, B>(
   };
 }
 
-/** A stream whose source, should it fail, is followed by one last item that says so instead of a rejection. */
+/** A stream whose source, should it fail, is followed by one last item that says so instead of a rejection. `last` may throw to reject all the same. */
 export function lastOnError<T>(source: Stream<T>, last: (error: unknown) => T): Stream<T> {
   return {
     ...source,

@@ -1,9 +1,10 @@
 import type { ExecutionResult } from "graphql";
 import { withDeadline } from "./executors/deadline.ts";
+import { StreamLost } from "./executors/websocket.ts";
 import type { GatewayPlugin } from "./plugins/plugin.ts";
 import type { Operation, SubgraphAnswer, SubgraphExecutor, SubgraphRequest } from "./request.ts";
 import type { ExecuteOnSubgraph } from "./router.ts";
-import { isStream, mapStream } from "./stream.ts";
+import { isStream, lastOnError, mapStream } from "./stream.ts";
 import { failureResult, tidyResult } from "./subgraph-failure.ts";
 
 export interface SubgraphOptions {
@@ -21,9 +22,12 @@ export function executeOn({ executors, plugins, timeoutMs }: SubgraphOptions): E
     const done = (answer: SubgraphAnswer): SubgraphAnswer => {
       for (const end of ends) end();
       const tidy = (result: ExecutionResult) => tidyResult(request, result);
-      return isStream(answer)
-        ? mapStream((answer as AsyncIterable<ExecutionResult>)[Symbol.asyncIterator](), tidy)
-        : tidy(answer as ExecutionResult);
+      if (!isStream(answer)) return tidy(answer as ExecutionResult);
+      const stream = mapStream((answer as AsyncIterable<ExecutionResult>)[Symbol.asyncIterator](), tidy);
+      return lastOnError(stream, (error) => {
+        if (!(error instanceof StreamLost)) throw error;
+        return failureResult(subgraph, request, error);
+      });
     };
     const failed = (error: unknown): ExecutionResult => {
       for (const end of ends) end(error);

@@ -6,7 +6,7 @@ import { signActor } from "../../infra/kernel/actor.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { COMMON, Refused } from "../../infra/kernel/refusal.ts";
 import type { SubgraphExecutor, SubgraphRequest } from "../request.ts";
-import { openSocketStream } from "./websocket.ts";
+import { openSocketStream, STREAM_PING_MS } from "./websocket.ts";
 
 export interface RemoteSubgraph {
   /** The subgraph's name in the supergraph. */
@@ -16,6 +16,8 @@ export interface RemoteSubgraph {
   /** The deployment's key, with which the caller's identity is signed. */
   signingKey: Uint8Array;
   clock: Clock;
+  /** How often the socket of a stream is tried; a subgraph that does not answer until the next time is gone. */
+  pingMs?: number;
 }
 
 /** Sockets at once to one subgraph, for queries and mutations. */
@@ -35,7 +37,7 @@ export function remote(subgraph: RemoteSubgraph): SubgraphExecutor {
         variables: request.variables,
       };
       return request.operationType === "subscription"
-        ? openSocketStream(url, headers, body, request.signal)
+        ? openSocketStream(url, headers, body, subgraph.pingMs ?? STREAM_PING_MS, request.signal)
         : post(pool, url.pathname, headers, body, request.signal);
     },
     close: () => pool.destroy(),

@@ -6,7 +6,10 @@ import type { Stream } from "../stream.ts";
 /** Results that may wait for the reader before the socket is no longer read. */
 const HIGH_WATER = 16;
 /** How often a stream's socket is tried. A subgraph that has not answered by the next time is taken for gone. */
-const PING_MS = 10_000;
+export const STREAM_PING_MS = 10_000;
+
+/** A stream ended without the subgraph's having ended it: its process or the way there is gone. */
+export class StreamLost extends Error {}
 
 type Body = { query: string; operationName?: string; variables: Readonly<Record<string, unknown>> };
 
@@ -18,9 +21,10 @@ export function openSocketStream(
   url: URL,
   params: Record<string, string>,
   body: Body,
+  pingMs: number,
   signal?: AbortSignal,
 ): Promise<Stream<ExecutionResult>> {
-  return new SocketStream(url.href.replace(/^http/, "ws"), params, body).opened(signal);
+  return new SocketStream(url.href.replace(/^http/, "ws"), params, body, pingMs).opened(signal);
 }
 
 class SocketStream {
@@ -34,17 +38,17 @@ class SocketStream {
   /** Called whenever something has changed. */
   #changed: () => void = () => {};
 
-  constructor(url: string, params: Record<string, string>, body: Body) {
+  constructor(url: string, params: Record<string, string>, body: Body, pingMs: number) {
     this.#socket = new WebSocket(url, GRAPHQL_TRANSPORT_WS_PROTOCOL, { skipUTF8Validation: true });
     this.#socket.on("open", () => this.#send({ type: MessageType.ConnectionInit, payload: params }));
     this.#socket.on("message", (data) => this.#take(String(data), body));
     this.#socket.on("pong", () => {
       this.#answered = true;
     });
-    this.#pinging = setInterval(() => this.#keepAlive(), PING_MS).unref();
-    this.#socket.on("error", (error) => this.#end(error));
+    this.#pinging = setInterval(() => this.#keepAlive(), pingMs).unref();
+    this.#socket.on("error", (cause) => this.#end(new StreamLost("the way to the subgraph broke", { cause })));
     this.#socket.on("close", (code, reason) =>
-      this.#end(new Error(`the subgraph closed the stream: ${code} ${String(reason)}`)),
+      this.#end(new StreamLost(`the subgraph closed the stream: ${code} ${String(reason)}`)),
     );
   }
 
@@ -110,7 +114,7 @@ class SocketStream {
       this.#answered = false;
       this.#socket.ping();
     } else {
-      this.#end(new Error(`the subgraph was silent for ${PING_MS} ms`));
+      this.#end(new StreamLost("the subgraph has fallen silent"));
       this.#socket.terminate();
     }
   }
