@@ -114,6 +114,27 @@ export const LIMITS = {
   exportQueuedMs: 60_000,
   /** How long an export's database may take to let it in. */
   exportLoginMs: 15_000,
+  /** An output that is loaded into a table. */
+  loadBytes: 5 * 1024 * 1024 * 1024,
+  loadRows: 50_000_000,
+  /** Columns of its file; the table has the platform's own as well. */
+  loadColumns: 256,
+  /** One CSV record, JSON line or Parquet footer of it. */
+  loadRecordBytes: 8 * 1024 * 1024,
+  /** One Parquet row group, decoded. */
+  loadRowGroupBytes: 128 * 1024 * 1024,
+  /** From taking a load up to its end. */
+  loadMs: 1_800_000,
+  /** A load whose process did not report for this long is taken up by another one. */
+  loadLeaseMs: 60_000,
+  /** A load that waits longer than this is put into the queue again. */
+  loadQueuedMs: 60_000,
+  /** Processes that may die of one load before it has failed. */
+  loadAttempts: 5,
+  /** Tries to write a run's final figures, the pauses doubling from `loadQueuedMs`. */
+  loadRunAttempts: 8,
+  /** How long a load's database may take to let it in. */
+  loadLoginMs: 15_000,
   /** For one process that reads and writes tables in files. */
   columnarMemoryBytes: 512 * 1024 * 1024,
   /** A deleted asset can be read for this long. */
@@ -130,6 +151,8 @@ export const LIMITS = {
   connectionLabelLength: 128,
   /** How long a connection's service may take to show that a credential works. */
   connectionVerifyMs: 5_000,
+  /** What a database may say before somebody is logged in. */
+  connectionLoginBytes: 1024 * 1024,
   webhookUrlLength: 2_048,
   /** A secret that a customer chooses, in printable ASCII. */
   webhookSecretLengthMin: 16,

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
+import { TLSSocket } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../../infra/kernel/clock.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
@@ -147,6 +148,35 @@ test("a server that says nothing is given up within the time limit", async () =>
   const server = await listen(() => {});
   const ask = await connectionTo(`postgres://customer:p%40ss@127.0.0.1:${portOf(server)}/shop`);
   expect(await failure({ ...ask, timeoutMs: 200 })).toBe("timeout");
+  server.close();
+});
+
+test("a server that talks without end before the login is cut off long before the time is over", async () => {
+  const { certPem, keyPem } = await postgres.authority.issue(["127.0.0.1"]);
+  let sent = 0;
+  const server = await listen((socket) =>
+    socket.once("data", () => {
+      socket.write("S");
+      const tls = new TLSSocket(socket, { isServer: true, cert: certPem, key: keyPem });
+      tls.on("error", () => {}); // the client leaves in the middle
+      // An error message that says it is a gigabyte long.
+      tls.once("data", () => {
+        tls.write(Buffer.from([0x45, 0x40, 0, 0, 0]));
+        const more = () => {
+          sent += 65_536;
+          if (!tls.destroyed) tls.write(Buffer.alloc(65_536), () => setImmediate(more));
+        };
+        more();
+      });
+    }),
+  );
+  const secret = {
+    postgres_url: `postgres://customer:p%40ss@127.0.0.1:${portOf(server)}/shop`,
+    ca_cert: postgres.caPem,
+  };
+  const ask = await connectionTo(JSON.stringify(secret));
+  expect(await failure({ ...ask, timeoutMs: 60_000 })).toBe("database_refused");
+  expect(sent).toBeGreaterThan(1024 * 1024);
   server.close();
 });
 

@@ -1,14 +1,15 @@
-import { Socket } from "node:net";
 import pg from "pg";
 import type { Database, Queryer } from "../../../infra/db/database.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
-import { guardedLookup, requirePublicLiteral } from "../../../infra/net/guarded-lookup.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { requirePublicLiteral } from "../../../infra/net/guarded-lookup.ts";
 import type { PrivateExceptions } from "../../../infra/net/public-address.ts";
 import { openVersion } from "../secret/open-version.ts";
 import type { SecretBox } from "../secret/secret-box.ts";
 import { Connection } from "./connection.entity.ts";
 import { ConnectionFailure, socketReason } from "./connection-failure.ts";
 import { type DatabaseLogin, readCredential } from "./credential-shape.ts";
+import { GuardedSocket, TooTalkative } from "./guarded-socket.ts";
 
 /** A version of a secret. */
 export interface SecretVersionPin {
@@ -40,7 +41,7 @@ export interface DatabaseAsk {
  */
 export async function openDatabase(deps: DatabaseDeps, ask: DatabaseAsk): Promise<pg.Client> {
   const login = await pinnedLogin(deps.db, deps.secretBox, ask);
-  return logIn(login, deps.exceptions, ask);
+  return logIn(login, deps, ask);
 }
 
 async function pinnedLogin(q: Queryer, box: SecretBox, ask: DatabaseAsk): Promise<DatabaseLogin> {
@@ -56,9 +57,10 @@ async function pinnedLogin(q: Queryer, box: SecretBox, ask: DatabaseAsk): Promis
 /** Logs in to a database; see `openDatabase`. */
 export async function logIn(
   login: DatabaseLogin,
-  exceptions: PrivateExceptions,
+  { exceptions, clock }: Pick<DatabaseDeps, "exceptions" | "clock">,
   { timeoutMs, applicationName }: { timeoutMs: number; applicationName: string },
 ): Promise<pg.Client> {
+  const socket = new GuardedSocket(exceptions);
   const client = new pg.Client({
     host: login.host,
     port: login.port,
@@ -73,13 +75,13 @@ export async function logIn(
     enableChannelBinding: login.channelBinding !== "disable",
     connectionTimeoutMillis: timeoutMs,
     keepAlive: true,
-    stream: () => new GuardedSocket(exceptions),
+    stream: () => socket,
   });
   client.on("error", () => {}); // a connection that breaks later is told by the statement that is under way, or by the next
   try {
     requirePublicLiteral(login.host, exceptions);
     const bound = offersBinding(client);
-    await client.connect();
+    await socket.limit(LIMITS.connectionLoginBytes, clock, client.connect());
     if (login.channelBinding === "require" && !bound()) throw new ConnectionFailure("credentials_rejected");
     return client;
   } catch (error) {
@@ -97,26 +99,11 @@ function offersBinding(client: pg.Client): () => boolean {
   return () => offered;
 }
 
-/** A socket that connects only to addresses that a tenant may reach. */
-class GuardedSocket extends Socket {
-  readonly #exceptions: PrivateExceptions;
-
-  constructor(exceptions: PrivateExceptions) {
-    super();
-    this.#exceptions = exceptions;
-  }
-
-  /** As the driver calls it. */
-  override connect(...args: unknown[]): this {
-    const [port, host] = args as [number, string];
-    return super.connect({ port, host, lookup: guardedLookup(this.#exceptions) });
-  }
-}
-
 /** SQLSTATE class 28 is a refused login; 3D000, a database that is not there, and the like come after it. */
 function loginReason(error: unknown): ConnectionFailure["reason"] {
   const { code, message } = error as { code?: unknown; message?: string };
   const fromSocket = socketReason(error);
+  if (error instanceof TooTalkative) return "database_refused";
   if (typeof code === "string" && /^[0-9][0-9A-Z]{4}$/.test(code))
     return code.startsWith("28") ? "credentials_rejected" : "database_refused";
   if (fromSocket) return fromSocket;

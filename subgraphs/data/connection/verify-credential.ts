@@ -21,10 +21,14 @@ export function verifyCredential(deps: VerifyDeps, credential: Credential): Prom
 
 async function selectOne({ exceptions, clock }: VerifyDeps, login: DatabaseLogin): Promise<void> {
   const startedMs = clock.monotonicMs();
-  const client = await logIn(login, exceptions, {
-    timeoutMs: LIMITS.connectionVerifyMs,
-    applicationName: "nodus verify",
-  });
+  const client = await logIn(
+    login,
+    { exceptions, clock },
+    {
+      timeoutMs: LIMITS.connectionVerifyMs,
+      applicationName: "nodus verify",
+    },
+  );
   const finished = new AbortController();
   const restMs = LIMITS.connectionVerifyMs - (clock.monotonicMs() - startedMs);
   const late = clock.sleep(restMs, finished.signal).then(() => "late" as const);

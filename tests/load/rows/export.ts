@@ -4,6 +4,7 @@ import path from "node:path";
 import type pg from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import { runColumnar } from "../../../infra/columnar/run-columnar.ts";
+import { systemClock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { PrivateExceptions } from "../../../infra/net/public-address.ts";
 import { openDiskStore } from "../../../infra/objects/disk-store.ts";
@@ -70,7 +71,11 @@ async function withClient(postgres: TlsPostgres, work: (client: pg.Client) => Pr
   const credential = readCredential("postgres", postgres.secret());
   if (credential.kind !== "database") throw new Error("the secret leads to no database");
   const exceptions = new PrivateExceptions(["localhost", "127.0.0.0/8"]);
-  const client = await logIn(credential.login, exceptions, { timeoutMs: 10_000, applicationName: "nodus-bench" });
+  const client = await logIn(
+    credential.login,
+    { exceptions, clock: systemClock },
+    { timeoutMs: 10_000, applicationName: "nodus-bench" },
+  );
   try {
     await work(client);
   } finally {
