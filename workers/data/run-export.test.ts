@@ -92,6 +92,22 @@ describe("a finished export", () => {
   });
 });
 
+describe("wide rows", () => {
+  test("are written in row groups that fit into memory", async () => {
+    const sql = "select i, repeat(md5(i::text), 30000) as wide from generate_series(1, 120) i";
+    const { asset } = await export_(sql, { format: "parquet" });
+    expect(asset).toMatchObject({ state: "ready", error: null });
+    const [first] = (await parquetRows(asset)) as [[number, string]];
+    expect([first[0], first[1].length]).toEqual([1, 960_000]);
+  });
+
+  test("that are wider than Parquet exports take fail in words, and go into CSV", async () => {
+    const sql = "select repeat('x', 9000000) as wide";
+    expect((await export_(sql, { format: "parquet" })).asset).toMatchObject({ state: "failed", error: "byte_limit" });
+    expect((await export_(sql)).asset).toMatchObject({ state: "ready", storedBytes: 9_000_006 });
+  });
+});
+
 describe("a query", () => {
   test("cannot write, not by a function and not by turning the guard off", async () => {
     const { asset } = await export_("select sneaky() as a");
