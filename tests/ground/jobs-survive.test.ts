@@ -19,31 +19,37 @@ function definedJobs(): Declaration[] {
   return product.flatMap((source) => declarations(source).filter(({ node }) => callsFirst(node, "defineJob")));
 }
 
-/** The constant or function that binds a body to the definition. */
-function implementationOf(job: Declaration): Declaration | undefined {
-  return product
-    .flatMap(declarations)
-    .find(({ node }) => calls(node, "implementJob").some((call) => nameOf(call.arguments?.[0]) === job.name));
-}
-
-/** The trials that tests put an implementation through: both names appear in one test, or in what that test uses of its file. */
-function trialsOf(implementation: string): Set<string> {
-  const found = new Set<string>();
-  for (const source of tests) {
-    const local = new Map(declarations(source).map(({ name, node }) => [name, namesIn(node)]));
-    for (const call of calls(source.program, "test")) {
-      const names = reachable(namesIn(call), local);
-      if (names.has(implementation)) for (const trial of TRIALS) if (names.has(trial)) found.add(trial);
+/** The constants or functions that bind a body to a definition, by the definition's name. */
+function implementations(): Map<string, Declaration> {
+  const found = new Map<string, Declaration>();
+  for (const declaration of product.flatMap(declarations))
+    for (const call of calls(declaration.node, "implementJob")) {
+      const job = nameOf(call.arguments?.[0]);
+      if (job) found.set(job, declaration);
     }
-  }
   return found;
 }
 
-test("every job is run twice, and dies at every step, in a test of its own", () => {
+/** What each test that calls a trial names, itself or through what it uses of its file. */
+const trialTests: Set<string>[] = tests.flatMap((source) => {
+  const names = namesIn(source.program);
+  if (!TRIALS.some((trial) => names.has(trial))) return [];
+  const local = new Map(declarations(source).map(({ name, node }) => [name, namesIn(node)]));
+  return calls(source.program, "test").map((call) => reachable(namesIn(call), local));
+});
+
+/** The trials that tests put an implementation through: both are named in one test. */
+function trialsOf(implementation: string): Set<string> {
+  const naming = trialTests.filter((names) => names.has(implementation));
+  return new Set(TRIALS.filter((trial) => naming.some((names) => names.has(trial))));
+}
+
+test("every job is run twice, and dies at every step, in a test of its own", { timeout: 120_000 }, () => {
   const jobs = definedJobs();
+  const implemented = implementations();
   expect(jobs.map(({ name }) => name)).toEqual(expect.arrayContaining(["placeStage", "settlePlacement", "commitLog"]));
   const lacking = jobs.flatMap((job) => {
-    const implementation = implementationOf(job);
+    const implementation = implemented.get(job.name);
     if (!implementation) return [`${job.name} (${job.file}): nothing implements it`];
     const trials = trialsOf(implementation.name);
     return TRIALS.filter((trial) => !trials.has(trial)).map(
