@@ -11,7 +11,6 @@ const ROUNDS: readonly Round[] = [
   { victim: "worker", moment: "provisioning", nth: 2 },
   { victim: "compute", moment: "running", nth: 1 },
   { victim: "intake", moment: "running", nth: 3 },
-  { victim: "both workers", moment: "completed", nth: 1 },
   { victim: "gateway", moment: "accepted", nth: 2 },
 ];
 

@@ -17,8 +17,6 @@ const ROUNDS: readonly Round[] = [
   { victim: "platform", moment: "recovering", nth: 1 },
   { victim: "guest", moment: "running", nth: 2 },
   { victim: "platform", moment: "cancel_requested", nth: 1 },
-  { victim: "platform", moment: "log_committed", nth: 1 },
-  { victim: "postgres", moment: "completed", nth: 1 },
 ];
 
 const platform = sharedPlatform();
