@@ -5,7 +5,8 @@ import { type RestFace, restFace } from "./rest-face.ts";
 let face: RestFace;
 let postgres: TlsPostgres;
 beforeAll(async () => {
-  [face, postgres] = await Promise.all([restFace(undefined, { allowPrivateHosts: ["localhost"] }), startTlsPostgres()]);
+  postgres = await startTlsPostgres();
+  face = await restFace(undefined, { allowPrivateHosts: ["localhost"] });
   for (const as of ["member", "stranger"] as const)
     await face.ask("putSecret", { body: { name: "SHOP_DB", value: postgres.secret() }, as });
 }, 60_000);

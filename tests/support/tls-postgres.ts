@@ -31,7 +31,8 @@ export interface TlsPostgres {
 
 /** Starts one; takes a second or two. `customer` owns the schema `public` of its database. */
 export async function startTlsPostgres(): Promise<TlsPostgres> {
-  const dataDir = mkdtempSync(path.join(tmpdir(), "nodus-tls-"));
+  // Under this name the next test run removes what a killed one left, server and all.
+  const dataDir = mkdtempSync(path.join(tmpdir(), `nodus-tests-${process.pid}-tls-`));
   chmodSync(dataDir, 0o711);
   const folder = postgresFolder(dataDir);
   const account = postgresAccount(clusterOf(folder));

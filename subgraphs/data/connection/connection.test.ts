@@ -35,11 +35,9 @@ const box = new SecretBox({ id: "mk-1", key: randomBytes(32) });
 const OPEN = new PrivateExceptions(["localhost", "127.0.0.0/8"]);
 
 beforeAll(async () => {
-  [database, postgres, wandb] = await Promise.all([
-    testDatabase(dataEntities),
-    startTlsPostgres(),
-    startWandbServer(API_KEY),
-  ]);
+  postgres = await startTlsPostgres();
+  wandb = await startWandbServer(API_KEY);
+  database = await testDatabase(dataEntities);
 });
 afterAll(async () => {
   await Promise.all([database?.close(), postgres?.close(), wandb?.close()]);

@@ -23,10 +23,8 @@ const now = new Date("2026-03-01T12:00:00Z");
 const OPEN = new PrivateExceptions(["localhost", "127.0.0.0/8"]);
 
 beforeAll(async () => {
-  [database, postgres] = await Promise.all([
-    testDatabase([Connection, ConnectionUse, SecretVersion]),
-    startTlsPostgres(),
-  ]);
+  postgres = await startTlsPostgres();
+  database = await testDatabase([Connection, ConnectionUse, SecretVersion]);
 });
 afterAll(async () => {
   await Promise.all([database?.close(), postgres?.close()]);
