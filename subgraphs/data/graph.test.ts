@@ -157,6 +157,8 @@ test.for<[string, string, Scope]>([
   ["storage", "{ assetStorage { storedBytes } }", "data:read"],
   ["a write", `mutation { putSecret(input: { name: "A", value: "v" }) { secret { id } } }`, "data:write"],
   ["a retirement", `mutation { retireSecret(input: { name: "A" }) { secret { id } } }`, "data:write"],
+  ["an import", `mutation { importAsset(input: { kind: url, url: "https://a.example/x" }) { reused } }`, "data:write"],
+  ["the account at GitHub", "{ githubAccount { login } }", "data:read"],
   ["a deletion", `mutation { deleteAsset(input: { id: "asset_1" }) { asset { id } } }`, "data:write"],
 ])("%s needs credentials and its scope", async ([, source, scope]) => {
   expect((await ask(null, source)).codes).toEqual(["unauthorized"]);
