@@ -42,7 +42,7 @@ async function takeDue({ db, clock, drivers }: ComputeWorkerDeps): Promise<Attem
       Attempt,
       `where t.state <> 'gone' and t.supplier = any($1)
          and t.next_check_at <= case when t.state in ('failed', 'ended') then $3::timestamptz else $2::timestamptz end
-       order by t.next_check_at limit ${BATCH} for update skip locked`,
+       order by t.next_check_at, t.id limit ${BATCH} for update skip locked`,
       [[...drivers.keys()], new Date(nowMs), new Date(nowMs - RELEASE_GRACE_MS)],
     );
     if (due.length === 0) return due;

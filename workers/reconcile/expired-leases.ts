@@ -41,7 +41,7 @@ export function leaseReconciler({ db, clock, settings }: LeaseDeps): Reconciler 
 export async function loseExpiredLeases(db: Database, now: Date): Promise<number> {
   const expired = await db.sql<{ id: string }>(
     `select id from compute.placement where state in ('provisioning', 'running') and lease_expires_at < $1
-     order by lease_expires_at limit ${BATCH}`,
+     order by lease_expires_at, id limit ${BATCH}`,
     [now],
   );
   for (const { id } of expired) await db.command((tx) => loseIfStillExpired(tx, id, now));

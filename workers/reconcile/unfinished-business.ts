@@ -56,12 +56,14 @@ function ids(db: Database, text: string, before: Date): Promise<{ id: string }[]
   return db.sql<{ id: string }>(`${text} limit ${BATCH}`, [before]);
 }
 
-const STUCK_STAGES = "select id from compute.stage where status = 'placing' and next_try_at < $1 order by next_try_at";
+const STUCK_STAGES =
+  "select id from compute.stage where status = 'placing' and next_try_at < $1 order by next_try_at, id";
 const ENDED_NOT_GONE = `select p.id from compute.placement p where p.state = 'ended' and p.gone_at is null and p.ended_at < $1
   and not exists (select 1 from compute.attempt a where a.placement_id = p.id and a.state <> 'gone') order by p.id`;
-const UNSETTLED = "select id from compute.placement where state = 'ended' and gone_at < $1 order by gone_at";
+const UNSETTLED = "select id from compute.placement where state = 'ended' and gone_at < $1 order by gone_at, id";
 const UNCOMMITTED_LOGS = `select id from compute.placement
   where log_complete and log_bytes > 0 and log_committed_at is null and log_removed_at is null and state in ('ended', 'closed') and ended_at < $1 order by id`;
-const UNCLOSED = "select id from compute.workload where terminal_at < $1 and settled_at is null order by terminal_at";
+const UNCLOSED =
+  "select id from compute.workload where terminal_at < $1 and settled_at is null order by terminal_at, id";
 const PAST_DEADLINE = `select id from compute.workload
-  where complete_by < $1 and status not in ('completed', 'failed', 'cancelled') order by complete_by`;
+  where complete_by < $1 and status not in ('completed', 'failed', 'cancelled') order by complete_by, id`;

@@ -39,7 +39,10 @@ export class OfferMarket {
   async #catchUp(q: Queryer, supplier: string, version: number, now: Date): Promise<void> {
     const known = this.#suppliers.get(supplier) ?? { version: -1, offers: new Map<string, Offer>() };
     if (known.version >= version) return;
-    const changed = await q.rows(Offer, "where t.supplier = $1 and t.version > $2", [supplier, known.version]);
+    const changed = await q.rows(Offer, "where t.supplier = $1 and t.version > $2 order by t.id", [
+      supplier,
+      known.version,
+    ]);
     const forgetBefore = now.getTime() - WITHDRAWN_SHOWN_MS;
     for (const offer of changed)
       if (offer.version >= (known.offers.get(offer.id)?.version ?? 0)) known.offers.set(offer.id, offer);

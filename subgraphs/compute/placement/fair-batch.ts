@@ -114,7 +114,7 @@ const TAKE = `with recursive round(tenant_id, wrapped, n) as (
     ) next where r.n < $4
   )
   select d.* from round r cross join lateral (
-    select s.id as stage_run_id, s.stage_id, s.tenant_id, s.status, s.spec, s.generation, s.fence, s.failed_offer_ids,
+    select s.id as stage_run_id, s.stage_id, s.tenant_id, s.status, s.spec, s.generation, s.fence, s.failed_offer_ids, s.created_at,
       w.id as workload_id, w.status as workload_status, w.revision, w.event_seq, w.waiting_reason, w.waiting_since,
       w.max_cost_micros - w.spend_micros - w.held_micros as budget_left, w.held_micros,
       w.cancel_requested_at is not null as cancel_requested
@@ -125,7 +125,7 @@ const TAKE = `with recursive round(tenant_id, wrapped, n) as (
     order by s.created_at, s.id
     limit (select ceil($4::float8 / count(*))::int from round)
     for update of s, w skip locked
-  ) d order by r.n`;
+  ) d order by r.n, d.created_at, d.stage_run_id`;
 
 function dueStage(r: Row, placement: DueStage["placement"]): DueStage {
   return {
