@@ -1,4 +1,5 @@
 import { PrivateExceptions } from "../infra/net/public-address.ts";
+import { runResults } from "../subgraphs/compute/output/run-results.port.ts";
 import { ASSET_LIMITS } from "../subgraphs/data/asset/asset-limits.ts";
 import type { DataContext } from "../subgraphs/data/data-context.ts";
 import { runningImports, sourceOrigins } from "./imports.ts";
@@ -14,6 +15,7 @@ export function dataServices(parts: Parts): DataContext["data"] {
     imports: runningImports(parts),
     exceptions: new PrivateExceptions(parts.settings.allowPrivateHosts),
     wakeups: parts.wakeups,
+    results: runResults,
     wandb: { origin: "https://api.wandb.ai" },
   };
 }

@@ -11,7 +11,6 @@ import type { Drain } from "../infra/telemetry/drain.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import type { Logger } from "../infra/telemetry/logger.ts";
 import { Metrics } from "../infra/telemetry/metrics.ts";
-import { takeOfferedEvent } from "../subgraphs/data/account-event/append-account-event.ts";
 import { SecretBox } from "../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../subgraphs/data/secret/secret-pins.ts";
 import { agreementsOf } from "./agreements.ts";
@@ -20,6 +19,7 @@ import { allEntities } from "./entities.ts";
 import { type DeploymentKeys, deploymentKeys } from "./keys.ts";
 import { type ObjectStores, openObjectStores } from "./object-stores.ts";
 import type { ProcessPlan } from "./process-plan.ts";
+import { takeEvent } from "./take-event.ts";
 
 /** What every server role stands on. */
 export interface Parts {
@@ -58,7 +58,7 @@ export async function openParts(settings: Settings, plan: ProcessPlan, logger: L
   const wakeups = await openWakeups({ databaseUrl, redisUrl: settings.redisUrl ?? undefined, logger });
   drain.onClose("wake-ups", () => wakeups.close());
   db.announceTo((topic) => wakeups.announce(topic));
-  db.offerTo(takeOfferedEvent);
+  db.offerTo(takeEvent);
   const metrics = new Metrics(plan.name);
   measureLive(metrics, wakeups);
   const fetch = openFetch({

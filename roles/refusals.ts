@@ -9,6 +9,7 @@ import { ASSET, ASSET_REFERENCE } from "../subgraphs/data/asset/asset.refusals.t
 import { CONNECTION, CONNECTION_REFERENCE } from "../subgraphs/data/connection/connection.refusals.ts";
 import { EXPORT } from "../subgraphs/data/export/export.refusals.ts";
 import { GITHUB_ACCOUNT } from "../subgraphs/data/github-account/github-account.refusals.ts";
+import { LOAD } from "../subgraphs/data/load/load.refusals.ts";
 import { SECRET, SECRET_REFERENCE } from "../subgraphs/data/secret/secret.refusals.ts";
 import { WEBHOOK } from "../subgraphs/data/webhook/webhook.refusals.ts";
 import { POOL } from "../subgraphs/pools/pool/pool.refusals.ts";
@@ -27,6 +28,7 @@ export function allRefusals(): RefusalKind[] {
     ASSET,
     ASSET_REFERENCE,
     EXPORT,
+    LOAD,
     GITHUB_ACCOUNT,
     SECRET,
     SECRET_REFERENCE,

@@ -3,6 +3,7 @@ import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
 import { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
 import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
 import { connectionPins } from "../subgraphs/data/connection/connection-pins.ts";
+import { sinkLoads } from "../subgraphs/data/load/sink-loads.port.ts";
 import { pools } from "../subgraphs/pools/pool/pool.port.ts";
 import { computeSettings } from "./compute-settings.ts";
 import { foreignNouns } from "./foreign-nouns.ts";
@@ -16,6 +17,7 @@ export function computeServices(parts: Parts, origin: string): ComputeServices {
     assets: assetPins,
     secrets: parts.secretPins,
     connections: connectionPins,
+    loads: sinkLoads,
     pools,
     exists: foreignNouns,
     wakeups: parts.wakeups,

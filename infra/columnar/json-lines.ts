@@ -5,6 +5,7 @@ import {
   type TableColumn,
   type TableDescription,
   type TableLimits,
+  type ToCsv,
 } from "./task.ts";
 
 /** A number as it was written: neither its digits nor its scale may change on the way. */
@@ -33,7 +34,9 @@ export async function describeJsonLines(file: string, limits: TableLimits): Prom
       throw new ColumnarFailure({ reason: "limit", limit: "columns", count: types.size });
   }
   // A column of nulls alone fits any type; text is the one that a later file's values can always be made.
-  const columns = [...types].map(([name, type]): TableColumn => ({ name, type: type ?? "text" }));
+  const columns = [...types].map(
+    ([name, type]): TableColumn => (type ? { name, type } : { name, type: "text", empty: true }),
+  );
   return { columns, rows };
 }
 
@@ -48,13 +51,13 @@ const WRITTEN_AT_ONCE = 65_536;
 /** The table as exact CSV, a member that is missing as NULL. */
 export async function* jsonLinesAsCsv(
   file: string,
-  columns: readonly TableColumn[],
-  limits: TableLimits,
+  { columns, constants = [], limits }: Pick<ToCsv, "columns" | "constants" | "limits">,
 ): AsyncGenerator<CsvRecords> {
+  const last = constants.map(quoted);
   let records: CsvRecords = { text: "", rows: 0 };
   for await (const { members, line } of jsonLines(file, limits)) {
     const fields = columns.map(({ name }) => fieldOf(Object.hasOwn(members, name) ? members[name] : null, name, line));
-    records.text += `${fields.join(",")}\n`;
+    records.text += `${[...fields, ...last].join(",")}\n`;
     records.rows++;
     if (records.text.length < WRITTEN_AT_ONCE) continue;
     yield records;
@@ -71,6 +74,10 @@ function fieldOf(value: unknown, column: string, line: number): string {
   const text = textOf(value);
   const refused = typeof value === "string" ? text.includes("\0") || !text.isWellFormed() : REFUSED_ESCAPE.test(text);
   if (refused) throw new ColumnarFailure({ reason: "unrepresentable", column, line });
+  return quoted(text);
+}
+
+function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`;
 }
 

@@ -65,6 +65,8 @@ export interface ToCsv {
   readonly output: string;
   /** As `describe` answered them; all of them, in the order to write. */
   readonly columns: readonly TableColumn[];
+  /** Texts that every row ends with, beside the table's own values. */
+  readonly constants?: readonly string[];
   readonly limits: TableLimits;
 }
 
@@ -91,6 +93,8 @@ export type PostgresType =
 export interface TableColumn {
   readonly name: string;
   readonly type: PostgresType;
+  /** Of JSON lines: no line has a value for it, so `type` is no more than a guess. */
+  readonly empty?: boolean;
 }
 
 export interface RowsWritten {

@@ -5,7 +5,7 @@ import type { Engine } from "./engine.ts";
 import { namingColumns } from "./failure.ts";
 import { jsonLinesAsCsv } from "./json-lines.ts";
 import { postgresText } from "./parquet-table.ts";
-import { EXACT_CSV_OUT, readCsv, unrepresentable } from "./sql.ts";
+import { EXACT_CSV_OUT, literal, readCsv, unrepresentable } from "./sql.ts";
 import type { RowsWritten, ToCsv } from "./task.ts";
 
 export async function toCsv(engine: Engine, task: ToCsv): Promise<RowsWritten> {
@@ -16,21 +16,22 @@ export async function toCsv(engine: Engine, task: ToCsv): Promise<RowsWritten> {
   return { rows: await namingColumns(columns, engine.copy(copy)) };
 }
 
-function selectFromCsv(engine: Engine, { input, columns }: ToCsv): string {
+function selectFromCsv(engine: Engine, { input, columns, constants = [] }: ToCsv): string {
   // The engine lets a character zero pass, PostgreSQL has none.
   const texts = columns.map((_, i) => `case when contains(c${i}, chr(0)) then ${unrepresentable(i)} else c${i} end`);
-  return `select ${texts.join(", ")} from ${readCsv(engine.file(input), columns.length, true)}`;
+  return `select ${[...texts, ...constants.map(literal)].join(", ")} from ${readCsv(engine.file(input), columns.length, true)}`;
 }
 
-function selectFromParquet(engine: Engine, { input, columns }: ToCsv): string {
-  return `select ${columns.map(postgresText).join(", ")} from read_parquet(${engine.file(input)})`;
+function selectFromParquet(engine: Engine, { input, columns, constants = [] }: ToCsv): string {
+  return `select ${[...columns.map(postgresText), ...constants.map(literal)].join(", ")} from read_parquet(${engine.file(input)})`;
 }
 
 /** Written here: the engine would make doubles of numbers. */
-async function jsonLinesToCsv(engine: Engine, { input, output, columns, limits }: ToCsv): Promise<RowsWritten> {
+async function jsonLinesToCsv(engine: Engine, task: ToCsv): Promise<RowsWritten> {
+  const { input, output } = task;
   let rows = 0;
   const records = async function* () {
-    for await (const records of jsonLinesAsCsv(engine.pathOf(input), columns, limits)) {
+    for await (const records of jsonLinesAsCsv(engine.pathOf(input), task)) {
       yield records.text;
       rows += records.rows;
     }

@@ -24,6 +24,7 @@ export const ID_PREFIX = {
   upload: "up",
   delivery: "dlv",
   export: "export",
+  load: "load",
 } as const;
 
 export type IdNoun = keyof typeof ID_PREFIX;

@@ -29,6 +29,11 @@ export const WORKLOADS: Table = {
   getWorkloadLogs: workloadLogs,
   listWorkloadOutputs: { kind: "graph" },
   downloadWorkloadOutput: downloadOutput,
+  reloadWorkloadOutput: {
+    kind: "graph",
+    take: ({ path, query }) => ({ input: { workload_id: path.id, name: path.name, stage_id: query.stage } }),
+    give: (reply) => reply.load,
+  },
   listWorkloadArtifacts: { kind: "graph" },
   getWorkloadLedger: { kind: "graph", give: ({ workload_id, ledger }) => ({ workload_id, ...ledger }) },
   getWorkloadRouting: { kind: "graph" },

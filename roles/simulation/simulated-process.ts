@@ -14,6 +14,7 @@ import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
 import type { WorkloadDeps } from "../../subgraphs/compute/workload/create-workload.ts";
 import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
 import { connectionPins } from "../../subgraphs/data/connection/connection-pins.ts";
+import { sinkLoads } from "../../subgraphs/data/load/sink-loads.port.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../../subgraphs/data/secret/secret-pins.ts";
 import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
@@ -125,6 +126,7 @@ export class SimulatedProcess {
         assets: assetPins,
         secrets: secretPins,
         connections: connectionPins,
+        loads: sinkLoads,
         exists: foreignNouns,
         objects: around.results,
         space: ELSEWHERE,

@@ -4,7 +4,7 @@ import type { GraphContext } from "../../infra/graphql/context.ts";
 import type { Wakeups } from "../../infra/live/wakeups.ts";
 import type { CanLink, ObjectStore } from "../../infra/objects/object-store.ts";
 import type { StorageSpace } from "../../infra/objects/storage-space.ts";
-import type { AssetPort, ConnectionPort, SecretPort } from "../data/published.ts";
+import type { AssetPort, ConnectionPort, LoadPort, SecretPort } from "../data/published.ts";
 import type { PoolPort } from "../pools/published.ts";
 import type { ForeignNoun } from "./foreign-nouns.ts";
 import type { OfferMarket } from "./offer/offer-market.ts";
@@ -17,6 +17,7 @@ export interface ComputeServices {
   readonly assets: AssetPort;
   readonly secrets: SecretPort;
   readonly connections: ConnectionPort;
+  readonly loads: LoadPort;
   readonly pools: PoolPort;
   /** Whether the tenant has an object of another domain. */
   readonly exists: Record<ForeignNoun, Exists>;

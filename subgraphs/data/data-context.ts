@@ -3,6 +3,7 @@ import type { Wakeups } from "../../infra/live/wakeups.ts";
 import type { FetchPort } from "../../infra/net/fetch-https.ts";
 import type { PrivateExceptions } from "../../infra/net/public-address.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import type { RunResultsPort } from "../compute/published.ts";
 import type { AssetLimits } from "./asset/asset-limits.ts";
 import type { ImportStarter } from "./asset/import/import-starter.ts";
 import type { SourceOrigins } from "./asset/import/open-source.ts";
@@ -22,6 +23,8 @@ export interface DataContext extends GraphContext {
     /** Private hosts that the operator opened. */
     readonly exceptions: PrivateExceptions;
     readonly wakeups: Pick<Wakeups, "on" | "healthy">;
+    /** What runs of workloads left behind. */
+    readonly results: RunResultsPort;
     /** Where wandb connections are verified. */
     readonly wandb: WandbOrigin;
   };

@@ -4,6 +4,7 @@ import { Connection, ConnectionUse } from "./connection/connection.entity.ts";
 import { WebhookDelivery } from "./delivery/delivery.entity.ts";
 import { QueryExport } from "./export/export.entity.ts";
 import { GithubAccount } from "./github-account/github-account.entity.ts";
+import { SinkLoad } from "./load/load.entity.ts";
 import { Secret, SecretPin, SecretVersion } from "./secret/secret.entity.ts";
 import { Webhook } from "./webhook/webhook.entity.ts";
 
@@ -21,6 +22,7 @@ export const dataEntities = [
   Secret,
   SecretPin,
   SecretVersion,
+  SinkLoad,
   Webhook,
   AccountEvent,
   AccountStream,

@@ -8,6 +8,7 @@ import { ConnectionResolver, connectionReference } from "./connection/connection
 import { WebhookDeliveryResolver } from "./delivery/delivery.resolver.ts";
 import { AssetExportResolver, QueryExportResolver } from "./export/export.resolver.ts";
 import { GithubAccountResolver } from "./github-account/github-account.resolver.ts";
+import { SinkLoadResolver } from "./load/load.resolver.ts";
 import { Secret } from "./secret/secret.entity.ts";
 import { SecretResolver, secretReference } from "./secret/secret.resolver.ts";
 import { WebhookResolver } from "./webhook/webhook.resolver.ts";
@@ -17,6 +18,7 @@ export const resolvers = [
   AssetImportResolver,
   AssetExportResolver,
   QueryExportResolver,
+  SinkLoadResolver,
   GithubAccountResolver,
   ConnectionResolver,
   SecretResolver,

@@ -29,3 +29,21 @@ export const runExport = defineJob<{ exportId: string }>({
   timeoutMs: 660_000,
   attempts: 5,
 });
+
+/** Loads an output into its table. The deadline is business time of the run that has it. */
+export const loadOutput = defineJob<{ loadId: string }>({
+  name: "data.loadOutput",
+  queue: "loads",
+  concurrency: 2,
+  timeoutMs: 1_860_000,
+  attempts: 5,
+});
+
+/** Writes the final figures of a run beside the rows that were loaded from it. */
+export const recordRun = defineJob<{ loadId: string }>({
+  name: "data.recordRun",
+  queue: "runs",
+  concurrency: 4,
+  timeoutMs: 90_000,
+  attempts: 3,
+});

@@ -157,3 +157,25 @@ export interface BucketCredentialsPort {
   /** Up to three tries of at most ten seconds each. Never rejects for what the receiver does. */
   request(ask: BucketCredentialsAsk, signal: AbortSignal): Promise<BucketCredentialsAnswer>;
 }
+
+export type LoadState = "pending" | "loading" | "loaded" | "failed";
+
+/** How loading an output into its table stands. */
+export interface OutputLoad {
+  workloadId: string;
+  stageId: string;
+  generation: number;
+  /** Of the output. */
+  name: string;
+  state: LoadState;
+  /** Rows that were loaded; null before and after a failure. */
+  rowCount: number | null;
+  /** One word on why it failed; null otherwise. */
+  error: string | null;
+}
+
+/** Loads of outputs into tables, for whoever shows outputs. */
+export interface LoadPort {
+  /** The loads of some workloads' outputs, in order of stage, generation and name. */
+  ofWorkloads(q: Queryer, ask: { tenantId: string; workloadIds: readonly string[] }): Promise<OutputLoad[]>;
+}

@@ -11,6 +11,7 @@ import type { ComputeServices } from "../../subgraphs/compute/compute-context.ts
 import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
 import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
 import { connectionPins } from "../../subgraphs/data/connection/connection-pins.ts";
+import { sinkLoads } from "../../subgraphs/data/load/sink-loads.port.ts";
 import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
 import { machineKinds, makeTenants, offerAll, silentMarket } from "./bench-data.ts";
 import { openWorkloads } from "./open-workloads.ts";
@@ -39,6 +40,7 @@ async function serve(): Promise<void> {
     assets: assetPins,
     secrets: parts.secretPins,
     connections: connectionPins,
+    loads: sinkLoads,
     pools,
     exists: foreignNouns,
     wakeups: parts.wakeups,

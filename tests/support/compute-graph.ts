@@ -15,6 +15,7 @@ import { ELSEWHERE } from "../../infra/objects/storage-space.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { allEntities } from "../../roles/entities.ts";
 import { foreignNouns } from "../../roles/foreign-nouns.ts";
+import { takeEvent } from "../../roles/take-event.ts";
 import type { ComputeContext, ComputeServices } from "../../subgraphs/compute/compute-context.ts";
 import { buildComputeSubgraph } from "../../subgraphs/compute/index.ts";
 import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
@@ -23,7 +24,7 @@ import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
 import type { WorkloadDeps } from "../../subgraphs/compute/workload/create-workload.ts";
 import { assetPins } from "../../subgraphs/data/asset/asset-pins.ts";
 import { connectionPins } from "../../subgraphs/data/connection/connection-pins.ts";
-import { takeOfferedEvent } from "../../subgraphs/data/account-event/append-account-event.ts";
+import { sinkLoads } from "../../subgraphs/data/load/sink-loads.port.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../../subgraphs/data/secret/secret-pins.ts";
 import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
@@ -76,7 +77,7 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
   const objects = await openDiskStore(folder);
   const sleepers = new Sleepers((error) => logger.error({ err: error }, "a wake-up failed"));
   db.announceTo((topic) => sleepers.wake(topic));
-  db.offerTo(takeOfferedEvent);
+  db.offerTo(takeEvent);
   const secretBox = new SecretBox({ id: "test", key: randomBytes(32) });
   const settings = { ...computeSettings, ...over };
   const compute: ComputeServices = {
@@ -85,6 +86,7 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
     assets: assetPins,
     secrets: new SecretPins(secretBox),
     connections: connectionPins,
+    loads: sinkLoads,
     pools,
     exists: foreignNouns,
     wakeups: { on: (topic, f) => sleepers.on(topic, f), healthy: true },

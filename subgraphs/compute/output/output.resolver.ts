@@ -4,6 +4,7 @@ import { SafeInt, Usd } from "../../../infra/graphql/scalars.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
+import type { OutputLoad } from "../../data/published.ts";
 import type { ComputeContext } from "../compute-context.ts";
 import { isReservedOutputName } from "../workload/validate/names.ts";
 import { Workload } from "../workload/workload.entity.ts";
@@ -60,6 +61,15 @@ export class WorkloadOutputsResolver {
     return output;
   }
 
+  @FieldResolver(() => String, {
+    nullable: true,
+    description: "One word on why an output of it could not be loaded into its table; null when none failed.",
+  })
+  async sinkError(@Root() workload: Workload, @Ctx() context: ComputeContext): Promise<string | null> {
+    const loads = await loadsOf(context, workload.id);
+    return loads.find((load) => load.state === "failed")?.error ?? null;
+  }
+
   @FieldResolver(() => UnitMetrics, {
     nullable: true,
     description: "How its work units went; null when none was reported.",
@@ -81,6 +91,28 @@ export class WorkloadOutputsResolver {
 
 @Resolver(() => Output)
 export class OutputResolver {
+  @FieldResolver(() => String, {
+    nullable: true,
+    description:
+      "How loading it into its table stands: `pending`, `loading`, `loaded` or `failed`; null without a table.",
+  })
+  async sinkState(@Root() output: Output, @Ctx() context: ComputeContext): Promise<string | null> {
+    return (await loadOf(context, output))?.state ?? null;
+  }
+
+  @FieldResolver(() => SafeInt, { nullable: true, description: "Rows that were loaded; null unless it is loaded." })
+  async sinkRows(@Root() output: Output, @Ctx() context: ComputeContext): Promise<number | null> {
+    return (await loadOf(context, output))?.rowCount ?? null;
+  }
+
+  @FieldResolver(() => String, {
+    nullable: true,
+    description: "One word on why loading failed, such as `type_mismatch`; null otherwise.",
+  })
+  async sinkError(@Root() output: Output, @Ctx() context: ComputeContext): Promise<string | null> {
+    return (await loadOf(context, output))?.error ?? null;
+  }
+
   @FieldResolver(() => String, { description: "Path below the REST origin that its bytes are read from." })
   download(@Root() output: Output): string {
     const stage = encodeURIComponent(output.stageId);
@@ -97,6 +129,25 @@ export class OutputResolver {
     const terms = { expiresInSeconds: LIMITS.directLinkSeconds, fileName: output.name };
     return (await context.compute.objects.link?.(output.sha256, terms)) ?? null;
   }
+}
+
+/** How loading the output into its table stands; null without a table. */
+async function loadOf(context: ComputeContext, output: Output): Promise<OutputLoad | null> {
+  const loads = await loadsOf(context, output.workloadId);
+  const isOf = (load: OutputLoad) => load.stageId === output.stageId && load.name === output.name;
+  return loads.find((load) => isOf(load) && load.generation === output.generation) ?? null;
+}
+
+/** The loads of a workload's outputs; one statement for all workloads of a request. */
+function loadsOf(context: ComputeContext, workloadId: string): Promise<OutputLoad[]> {
+  const { tenantId } = actorOf(context, "workloads:read");
+  return context
+    .loader<string, OutputLoad[]>("sinkLoads", async (ids) => {
+      const loads = await context.compute.loads.ofWorkloads(context.db, { tenantId, workloadIds: ids });
+      const byWorkload = Map.groupBy(loads, (load) => load.workloadId);
+      return ids.map((id) => byWorkload.get(id) ?? []);
+    })
+    .load(workloadId);
 }
 
 /** Results of completed stages, of the generation that completed them, without the runner's own. */

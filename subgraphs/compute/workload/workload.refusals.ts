@@ -108,5 +108,10 @@ export const WORKLOAD = refusals({
   ],
   output_not_found: [404, "There is no such output.", "List the workload's outputs."],
   ambiguous_output: [409, "Several stages have an output of this name.", "Name the stage as well."],
+  output_has_no_sink: [
+    409,
+    "The output was not declared with a table.",
+    "Declare the output with a sink in the next workload, or download it.",
+  ],
   output_gone: [410, "The output is kept no longer.", "Run the workload again, and fetch outputs within their time."],
 });

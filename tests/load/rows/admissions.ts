@@ -80,7 +80,7 @@ async function open(bench: Bench, url: string) {
       space: ELSEWHERE,
       logger,
     },
-    ...{ secrets: unused, connections: unused, objects: unused },
+    ...{ secrets: unused, connections: unused, loads: unused, objects: unused },
   };
   return { deps, bare, tenants: await makeTenants(db, TENANTS) };
 }

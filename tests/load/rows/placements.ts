@@ -89,6 +89,7 @@ async function submit({ deps, tenants }: World, count: number): Promise<void> {
     pools,
     secrets: unused,
     connections: unused,
+    loads: unused,
     objects: unused,
     space: ELSEWHERE,
     wakeups: unused,

@@ -1,0 +1,70 @@
+import type { Tx } from "../../../infra/db/database.ts";
+import { enqueueAll } from "../../../infra/db/outbox.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { releaseConnections } from "../connection/connection-uses.ts";
+import { loadOutput, recordRun } from "../jobs.ts";
+import { type LoadDeps, markFailed, putBack } from "./load.commands.ts";
+import { SinkLoad } from "./load.entity.ts";
+import { LoadFailure } from "./load-failure.ts";
+
+/**
+ * Puts loads right that no living process has, at most `limit` of each kind: one whose process died waits again, until
+ * it has cost too many processes; whatever waits although the queue may have lost it is put into the queue again.
+ */
+export async function settleAbandonedLoads(deps: LoadDeps, now: Date, limit = 100): Promise<void> {
+  const { db } = deps;
+  const lost = await db.sql<{ id: string; tenantId: string; workloadId: string }>(
+    `select id, tenant_id as "tenantId", workload_id as "workloadId" from data.sink_load
+      where state = 'loading' and lease_until <= $1 order by created_at limit $2`,
+    [now, limit],
+  );
+  for (const load of lost) await db.command((tx) => takeFromDead(tx, load, deps, now));
+  await db.command((tx) => queueAgain(tx, now, limit));
+  await db.command((tx) => sendFiguresAgain(tx, now, limit));
+}
+
+async function takeFromDead(
+  tx: Tx,
+  { id, tenantId, workloadId }: { id: string; tenantId: string; workloadId: string },
+  { results }: LoadDeps,
+  now: Date,
+): Promise<void> {
+  await results.lock(tx, { tenantId, workloadId });
+  const row = await tx.row(
+    SinkLoad,
+    "where t.id = $1 and t.state = 'loading' and t.lease_until <= $2 for update skip locked",
+    [id, now],
+  );
+  if (!row) return; // its process reported meanwhile, or ended it
+  if (row.attempts < LIMITS.loadAttempts) return putBack(tx, row, now);
+  const failure = new LoadFailure("internal", `${row.attempts} processes died of it.`);
+  await markFailed(tx, row, { failure, results, now });
+}
+
+async function queueAgain(tx: Tx, now: Date, limit: number): Promise<void> {
+  const rows = await tx.sql<{ id: string }>(
+    `update data.sink_load set queued_at = $1 where id in (
+       select id from data.sink_load where state = 'pending' and queued_at <= $2
+        order by created_at limit $3 for update skip locked) returning id`,
+    [now, new Date(now.getTime() - LIMITS.loadQueuedMs), limit],
+  );
+  const jobs = rows.map(({ id }) => ({ payload: { loadId: id }, dueAt: now }));
+  await enqueueAll(tx, loadOutput, jobs, now);
+}
+
+/** Pauses double; after the last try the credential is let go and the figures stay as they were. */
+async function sendFiguresAgain(tx: Tx, now: Date, limit: number): Promise<void> {
+  const rows = await tx.sql<{ id: string; run_state: string }>(
+    `update data.sink_load set queued_at = $1, attempts = attempts + 1,
+       run_state = case when attempts + 1 >= $4 then 'lost' else 'due' end
+      where id in (
+       select id from data.sink_load where run_state = 'due' and state = 'loaded'
+          and queued_at + $2 * interval '1 millisecond' * (1 << least(attempts, 20)) <= $1
+        order by queued_at limit $3 for update skip locked) returning id, run_state`,
+    [now, LIMITS.loadQueuedMs, limit, LIMITS.loadRunAttempts],
+  );
+  for (const { id } of rows.filter((row) => row.run_state === "lost")) await releaseConnections(tx, id);
+  const again = rows.filter((row) => row.run_state === "due");
+  const jobs = again.map(({ id }) => ({ payload: { loadId: id }, dueAt: now }));
+  await enqueueAll(tx, recordRun, jobs, now);
+}

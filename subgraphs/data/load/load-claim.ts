@@ -1,0 +1,113 @@
+import type { Database, Tx } from "../../../infra/db/database.ts";
+import type { JsonValue } from "../../../infra/kernel/json-value.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { appendAccountEvent } from "../account-event/append-account-event.ts";
+import type { SecretVersionPin } from "../connection/open-database.ts";
+import { SinkLoad } from "./load.entity.ts";
+import { loadMachine } from "./load.machine.ts";
+
+/** A load as the process has it that does it. */
+export interface LoadClaim {
+  loadId: string;
+  tenantId: string;
+  workloadId: string;
+  stageId: string;
+  generation: number;
+  /** Of the output. */
+  name: string;
+  path: string;
+  sha256: string;
+  bytes: number;
+  isTar: boolean;
+  connectionId: string;
+  pin: SecretVersionPin;
+  table: string;
+  /** Counts the processes that had it; writes of an earlier one come too late. */
+  fence: number;
+  /** When it fails whatever it is at. */
+  deadlineAt: Date;
+}
+
+/** Another process has the load, or it is over: what this one still does has no effect. */
+export class StaleLoad extends Error {
+  override readonly name = "StaleLoad";
+}
+
+export function leaseUntil(now: Date): Date {
+  return new Date(now.getTime() + LIMITS.loadLeaseMs);
+}
+
+/** Takes up a load that waits; null when there is none. */
+export function claimLoad(db: Database, loadId: string, now: Date): Promise<LoadClaim | null> {
+  return db.command(async (tx) => {
+    const row = await tx.row(SinkLoad, "where t.id = $1 for update", [loadId]);
+    if (!row || loadMachine.decide(row.state, "claimed") !== "loading") return null;
+    const fence = row.fence + 1;
+    await tx.sql(
+      `update data.sink_load set state = 'loading', fence = $3, attempts = attempts + 1, lease_until = $4, started_at = $5
+        where tenant_id = $1 and id = $2`,
+      [row.tenantId, loadId, fence, leaseUntil(now), now],
+    );
+    await appendAccountEvent(tx, { tenantId: row.tenantId, type: "load.loading", payload: loadFacts(row), now });
+    return claimOf(row, fence, now);
+  });
+}
+
+function claimOf(row: SinkLoad, fence: number, now: Date): LoadClaim {
+  const { id, tenantId, workloadId, stageId, generation, name, path, sha256, bytes, isTar, connectionId } = row;
+  return {
+    ...{ loadId: id, tenantId, workloadId, stageId, generation, name, path, sha256, bytes, isTar, connectionId, fence },
+    pin: { secretId: row.secretId, version: row.secretVersion },
+    table: row.targetTable,
+    deadlineAt: new Date(now.getTime() + LIMITS.loadMs),
+  };
+}
+
+/** What every event of the account stream says of a load. */
+export function loadFacts(row: SinkLoad): Record<string, JsonValue> {
+  return {
+    load_id: row.id,
+    workload_id: row.workloadId,
+    stage: row.stageId,
+    generation: row.generation,
+    name: row.name,
+    connection_id: row.connectionId,
+    table: row.targetTable,
+  };
+}
+
+/** The load's row, locked until the transaction ends. Throws `StaleLoad` when it is not the process's own any more. */
+export async function requireClaim(tx: Tx, claim: Pick<LoadClaim, "tenantId" | "loadId" | "fence">): Promise<SinkLoad> {
+  const row = await tx.row(
+    SinkLoad,
+    "where t.tenant_id = $1 and t.id = $2 and t.fence = $3 and t.state = 'loading' for update",
+    [claim.tenantId, claim.loadId, claim.fence],
+  );
+  if (!row) throw new StaleLoad("another process has the load");
+  return row;
+}
+
+/** Says that the load's process is alive. Throws `StaleLoad` when another one has it. */
+export function reportLoad(db: Database, claim: LoadClaim, now: Date): Promise<void> {
+  return db.command(async (tx) => {
+    await requireClaim(tx, claim);
+    await tx.sql("update data.sink_load set lease_until = $3 where tenant_id = $1 and id = $2", [
+      claim.tenantId,
+      claim.loadId,
+      leaseUntil(now),
+    ]);
+  });
+}
+
+/** Whether a later generation of the same stage has been loaded: this one's rows would be older than those there. */
+export async function isSuperseded(
+  q: Pick<Tx, "sql">,
+  { tenantId, workloadId, stageId, generation }: Pick<LoadClaim, "tenantId" | "workloadId" | "stageId" | "generation">,
+): Promise<boolean> {
+  const later = await q.sql(
+    `select 1 from data.sink_load where tenant_id = $1 and workload_id = $2 and stage_id = $3 and generation > $4
+        and state = 'loaded' limit 1`,
+    [tenantId, workloadId, stageId, generation],
+  );
+  return later.length > 0;
+}

@@ -1,0 +1,85 @@
+import { createReadStream } from "node:fs";
+import { pipeline } from "node:stream/promises";
+import pg from "pg";
+import { from as copyFrom } from "pg-copy-streams";
+import { EXACT_CSV_FROM } from "../../../../infra/columnar/task.ts";
+import type { RunFacts } from "../../../compute/published.ts";
+import { LoadFailure, targetFailure } from "../load-failure.ts";
+import { requireLatest, type TargetRun, writeRun } from "./run-row.ts";
+import { NODUS_COLUMNS, type TargetColumn } from "./target-columns.ts";
+import { lockInTarget, prepareTable, qualified } from "./target-table.ts";
+
+/** What goes into a table, and from where. */
+export interface Replacement {
+  run: TargetRun;
+  table: string;
+  columns: readonly TargetColumn[];
+  /** Exact CSV: the columns' values, then those of the platform's own columns. */
+  file: string;
+  rows: number;
+  facts: RunFacts;
+  loadedAt: Date;
+  /** How long one statement may take. */
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+
+/** How the texts of values are read, whatever the database's own settings are. */
+const SETTINGS = {
+  client_encoding: "UTF8",
+  DateStyle: "ISO, YMD",
+  IntervalStyle: "postgres",
+  TimeZone: "UTC",
+};
+
+/**
+ * Puts a run's rows in the place of those that it had in the table, in one transaction with the row about the run: either
+ * all of it is there afterwards or nothing has changed. Two loads of one stage take turns. Throws `LoadFailure`.
+ */
+export async function replaceRows(client: pg.Client, replacement: Replacement): Promise<void> {
+  try {
+    await begin(client, replacement);
+    await inTransaction(client, replacement);
+    await client.query("commit");
+  } catch (error) {
+    // One that is lost rolls back by itself.
+    await client.query("rollback").catch(() => {});
+    throw targetFailure(error);
+  }
+}
+
+async function begin(client: pg.Client, { timeoutMs }: Replacement): Promise<void> {
+  await client.query("begin isolation level read committed, read write");
+  const settings = { ...SETTINGS, statement_timeout: String(Math.max(Math.floor(timeoutMs), 1)) };
+  for (const [name, value] of Object.entries(settings))
+    await client.query("select set_config($1, $2, true)", [name, value]);
+}
+
+async function inTransaction(client: pg.Client, replacement: Replacement): Promise<void> {
+  const { run, table, columns, facts, loadedAt } = replacement;
+  await lockInTarget(client, `stage/${run.workloadId}/${run.stageId}`);
+  await requireLatest(client, run);
+  if (await prepareTable(client, table, columns)) {
+    await client.query(`delete from ${qualified(table)} where nodus_workload_id = $1 and nodus_stage = $2`, [
+      run.workloadId,
+      run.stageId,
+    ]);
+    if (replacement.rows > 0) await copyRows(client, replacement);
+  }
+  await writeRun(client, run, facts, loadedAt);
+}
+
+/** Back-pressure is the stream's own: nothing is read from the file before the database took what came before. */
+async function copyRows(client: pg.Client, { table, columns, file, rows, signal }: Replacement): Promise<void> {
+  const names = [...columns, ...NODUS_COLUMNS].map(({ name }) => pg.escapeIdentifier(name));
+  const copy = client.query(copyFrom(`copy ${qualified(table)} (${names.join(", ")}) from stdin (${EXACT_CSV_FROM})`));
+  await pipeline(createReadStream(file, { highWaterMark: READ_BYTES }), copy, { signal });
+  if (copy.rowCount !== rows) throw new LoadFailure("connection_lost", "The database took another number of rows.");
+}
+
+const READ_BYTES = 256 * 1024;
+
+/** The platform's own values of every row, in the order of their columns. */
+export function ownValues({ workloadId, stageId, generation }: TargetRun, loadedAt: Date): string[] {
+  return [workloadId, String(generation), stageId, loadedAt.toISOString()];
+}

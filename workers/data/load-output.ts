@@ -1,0 +1,62 @@
+import { DONE, implementJob, type JobContext, type JobImplementation } from "../../infra/queue/implement-job.ts";
+import { loadOutput } from "../../subgraphs/data/jobs.ts";
+import { type LoadedRows, releaseLoad, settleFailed, settleLoaded } from "../../subgraphs/data/load/load.commands.ts";
+import { claimLoad, type LoadClaim, StaleLoad } from "../../subgraphs/data/load/load-claim.ts";
+import { loadFailure } from "../../subgraphs/data/load/load-failure.ts";
+import { LoadWatch } from "./load-watch.ts";
+import { type MakeLoadDeps, makeLoad } from "./make-load.ts";
+
+export type LoadOutputDeps = Omit<MakeLoadDeps, "db" | "clock">;
+
+/**
+ * Loads an output into its table. A second run finds the load taken, or over, and leaves it alone. One whose process
+ * goes down or dies is done again from the start by another: it replaces its own rows.
+ */
+export function loadOutputJob(deps: LoadOutputDeps): JobImplementation<{ loadId: string }> {
+  return implementJob(loadOutput, async ({ loadId }, context) => {
+    const claim = await claimLoad(context.db, loadId, context.clock.now());
+    if (claim) await work(deps, claim, context);
+    return DONE;
+  });
+}
+
+async function work(deps: LoadOutputDeps, claim: LoadClaim, context: JobContext): Promise<void> {
+  const { db, clock, logger } = context;
+  const settling = { db, results: deps.results };
+  const watch = new LoadWatch({ db, clock, logger }, claim);
+  const done = watch.run();
+  const signal = AbortSignal.any([watch.signal, context.signal]);
+  try {
+    const made = await attempt({ ...deps, db, clock }, claim, signal);
+    if (!("failed" in made)) return await unlessStale(settleLoaded(settling, claim, made, clock.now()));
+    if (made.failed instanceof StaleLoad) return;
+    if (context.signal.aborted) return await unlessStale(releaseLoad(db, claim, clock.now()));
+    const failure = loadFailure(made.failed);
+    logger.info({ err: failure, loadId: claim.loadId, word: failure.word }, "a load failed");
+    await unlessStale(settleFailed(settling, claim, failure, clock.now()));
+  } finally {
+    watch.stop();
+    await done;
+  }
+}
+
+/** What broke is a result here; what breaks when that is written down leaves the load to its lease. */
+async function attempt(
+  deps: MakeLoadDeps,
+  claim: LoadClaim,
+  signal: AbortSignal,
+): Promise<LoadedRows | { failed: unknown }> {
+  try {
+    return await makeLoad(deps, claim, signal);
+  } catch (error) {
+    return { failed: error };
+  }
+}
+
+async function unlessStale(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!(error instanceof StaleLoad)) throw error; // a stale load is another process's to end
+  }
+}
