@@ -20,14 +20,14 @@ describe.each(ARRANGEMENTS)("on $name", ({ missing, start }) => {
   const reason = missing();
   beforeAll(async () => {
     if (!reason) platform = await start();
-  }, 150_000);
+  }, 300_000);
   beforeEach(({ skip, onTestFailed }) => {
     if (reason) skip(reason);
     onTestFailed(() => console.error(platform?.lastOutput()));
   });
   afterAll(() => platform?.dispose(), 60_000);
 
-  test("files go up, a workload runs on them, and what it leaves comes down", { timeout: 60_000 }, async () => {
+  test("files go up, a workload runs on them, and what it leaves comes down", { timeout: 120_000 }, async () => {
     const client = platform.admin;
     const uploaded = await client.rest("uploadAsset", { query: { name: "lines.txt" }, body: "b\na\n" });
     const { asset_id, id = asset_id } = uploaded.body;
@@ -45,44 +45,48 @@ describe.each(ARRANGEMENTS)("on $name", ({ missing, start }) => {
   });
 
   test("a stream goes on at its cursor, and the work undisturbed, while processes are killed and come back", {
-    timeout: 150_000,
+    timeout: 300_000,
   }, async () => {
     const client = platform.admin;
-    const id = await submit(client, script(ticks(30 * platform.victims.length + 30)));
+    const id = await submit(client, script(ticks(100_000)));
     const victims = [...platform.victims];
-    const killed: string[] = [];
     let after = "";
     let text = "";
-    let reviving = Promise.resolve();
+    let lost: Promise<void> | null = null;
+    let wanted = "tick 5\n";
     for (let complete = false; !complete; ) {
       try {
         for await (const { workloadLogs } of client.overSocket(LOGS, { id, after })) {
           text += workloadLogs.text;
           after = workloadLogs.cursor;
           complete = workloadLogs.complete;
-          const victim = text.includes(`tick ${30 * killed.length + 8}\n`) ? victims.shift() : undefined;
-          if (!victim) continue;
-          killed.push(victim);
-          const earlier = reviving;
-          reviving = earlier.then(async () => {
-            await platform.kill(victim);
+          if (lost || !text.includes(wanted)) continue;
+          const victim = victims.shift();
+          if (!victim) {
+            wanted = "no more";
+            await cancel(client, id);
+            continue;
+          }
+          lost = platform.kill(victim).then(async () => {
             await platform.revive(victim);
+            wanted = `tick ${text.split("\n").length + 5}\n`; // a while after it is back
+            lost = null;
           });
         }
-      } catch {
-        await reviving; // the stream broke off with a process that it came through
+      } catch (error) {
+        if (!lost && victims.length === platform.victims.length) throw error;
+        await lost; // the stream broke off with a process that it came through
       }
     }
-    await reviving;
-    expect(killed).toEqual(platform.victims);
-    expect(text).toBe(ticked(30 * platform.victims.length + 30));
+    expect(victims).toEqual([]);
+    expect(text).toBe(ticked(text.split("\n").length - 1));
     const end = await settles(client, id, 60_000);
-    expect(end).toMatchObject({ status: "completed", exitCode: 0 });
+    expect(end).toMatchObject({ status: "cancelled" });
     expect(end.placements).toHaveLength(1);
     expect(end.placements[0]).toMatchObject({ generation: 1, logTailLost: false, logSha256: sha256(text) });
   });
 
-  test("cancelled work ends at once, its stream with it", { timeout: 60_000 }, async () => {
+  test("cancelled work ends at once, its stream with it", { timeout: 120_000 }, async () => {
     const client = platform.admin;
     const id = await submit(client, script("echo up; while :; do sleep 0.2; done"));
     await writes(client, id, "up");
@@ -95,7 +99,7 @@ describe.each(ARRANGEMENTS)("on $name", ({ missing, start }) => {
     expect(seqs).toEqual(seqs.map((_, index) => index + 1));
   });
 
-  test("a restart in good order keeps history, and work runs through it", { timeout: 120_000 }, async () => {
+  test("a restart in good order keeps history, and work runs through it", { timeout: 240_000 }, async () => {
     const client = platform.admin;
     const done = await submit(client, script("echo done"));
     const before = await settles(client, done);
@@ -108,7 +112,7 @@ describe.each(ARRANGEMENTS)("on $name", ({ missing, start }) => {
     expect((await client.rest("getWorkloadLogs", { path: { id: running } })).body).toBe(ticked(50));
   });
 
-  test("when all is over, nothing is reserved or held, and the books balance", { timeout: 60_000 }, async () => {
+  test("when all is over, nothing is reserved or held, and the books balance", { timeout: 120_000 }, async () => {
     await until("nothing is reserved", async () => {
       const [capacity] = await platform.sql<{ slots: number }>(
         "select sum(slots_used)::int as slots from compute.capacity",

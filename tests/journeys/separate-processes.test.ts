@@ -19,7 +19,7 @@ let deployment: Deployment;
 
 beforeAll(async () => {
   deployment = await Deployment.start({ NODUS_REQUESTS_PER_KEY_PER_SECOND: String(PER_SECOND) });
-}, 150_000);
+}, 300_000);
 beforeEach(({ onTestFailed }) => {
   onTestFailed(() => console.error(deployment?.lastOutput()));
 });
@@ -56,7 +56,7 @@ test("a process serves its own paths and nobody else's", async () => {
 });
 
 test("what one gateway took, the other one replays, and a key revoked at one ends its streams at the other", {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const [one, other] = [deployment.admin(), deployment.admin("gateway-2")];
   const key = crypto.randomUUID();
@@ -81,7 +81,7 @@ test("what one gateway took, the other one replays, and a key revoked at one end
   expect(await settles(one, id)).toMatchObject({ status: "cancelled" });
 });
 
-test("two gateways share the limit of a key", { timeout: 60_000 }, async () => {
+test("two gateways share the limit of a key", { timeout: 120_000 }, async () => {
   const made = await deployment
     .admin("gateway")
     .query('mutation { createApiKey(input: { name: "busy", scopes: ["workloads:read"] }) { key } }');
@@ -100,7 +100,7 @@ test("two gateways share the limit of a key", { timeout: 60_000 }, async () => {
   expect(new Set(answers)).toEqual(new Set(["answered", "rate_limited"]));
 });
 
-test("items that come through a gateway are the subgraph's own", { timeout: 60_000 }, async () => {
+test("items that come through a gateway are the subgraph's own", { timeout: 120_000 }, async () => {
   const client = deployment.admin();
   const id = await submit(client, script("printf 'a\\303\\251\\nb'; sleep 0.3; echo end"));
   await settles(client, id);
@@ -132,7 +132,7 @@ test("items that come through a gateway are the subgraph's own", { timeout: 60_0
 });
 
 test("several streams of one socket are independent of each other and of other subgraphs", {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const client = deployment.admin();
   const [quick, lasting] = await Promise.all([
@@ -163,7 +163,7 @@ const STORY = `query story($id: ID!) {
 }`;
 
 test("with a subgraph killed the others' data stays, and its errors say code and path", {
-  timeout: 90_000,
+  timeout: 180_000,
 }, async () => {
   const client = deployment.admin();
   const id = await submit(client, script("true"));
@@ -208,7 +208,7 @@ test("a subgraph that is silent is waited for within bounds, and streams of the 
   await settles(client, id);
 });
 
-test("a host agent that dies is started again by its own process", { timeout: 60_000 }, async () => {
+test("a host agent that dies is started again by its own process", { timeout: 120_000 }, async () => {
   const client = deployment.admin();
   const agents = deployment.hostAgents();
   expect(agents).toHaveLength(1);
@@ -248,7 +248,7 @@ test.each([
       child.stderr.setEncoding("utf8").on("data", (text: string) => {
         said += text;
       });
-      const code = await within(new Promise((resolve) => child.once("exit", resolve)), 40_000, "it ends");
+      const code = await within(new Promise((resolve) => child.once("exit", resolve)), 100_000, "it ends");
       expect(code).toBe(2);
       expect(said).toMatch(sentence);
       expect(said).not.toMatch(/\n +at /);
@@ -256,5 +256,5 @@ test.each([
       rmSync(folder, { recursive: true, force: true });
     }
   },
-  60_000,
+  120_000,
 );

@@ -10,7 +10,7 @@ import { freePort, newDataFolder } from "./platform-place.ts";
 import { isAlive, killAll, type Living, processesWith, withDescendants } from "./process-table.ts";
 import { until } from "./until.ts";
 
-const START_MS = 90_000;
+const START_MS = 180_000;
 const SHOWN_LINES = 40;
 
 /** One process of a deployment: its command line, and what it is told beyond what all are told. */
