@@ -13,12 +13,16 @@ import { type Completion, completionOf } from "./completion/completion.ts";
 import type { Caller, Opened, Result, Variables } from "./request.ts";
 import type { Router } from "./router.ts";
 import { isStream, mapStream } from "./stream.ts";
+import { variableErrors } from "./variable-errors.ts";
 
 /** One operation of a valid document, ready to run again and again. */
 interface Compiled {
   readonly completion: Completion;
   readonly operationName?: string;
-  coerce(variables: Variables): { coerced: Variables } | { errors: readonly GraphQLError[] };
+  /** Null when the variables are not what their types say. */
+  coerce(variables: Variables): Variables | null;
+  /** What is wrong with variables that could not be coerced. */
+  complain(variables: Variables): { errors: readonly GraphQLError[] };
 }
 
 /** What runs on the graph: a valid document, one of its operations, its variables, and who asks. */
@@ -67,9 +71,8 @@ export class Graph {
       completion: completionOf(this.schema, document, operation),
       operationName: operation.name?.value,
       coerce: (variables) =>
-        definitions.length === 0
-          ? { coerced: {} }
-          : (getVariableValues(this.schema, definitions, variables) as ReturnType<Compiled["coerce"]>),
+        definitions.length === 0 ? {} : (getVariableValues(this.schema, definitions, variables).coerced ?? null),
+      complain: (variables) => ({ errors: variableErrors(this.schema, definitions, variables) }),
     };
   }
 
@@ -77,10 +80,10 @@ export class Graph {
   async run(request: GraphRequest): Promise<Result> {
     const variables = request.variables ?? {};
     const compiled = this.#compiledFor(request.document, request.operationName);
-    const read = compiled.coerce(variables);
-    if ("errors" in read) return badInput(read.errors);
+    const coerced = compiled.coerce(variables);
+    if (!coerced) return compiled.complain(variables);
     const { operationName, completion } = compiled;
-    const variant = completion.variant(read.coerced);
+    const variant = completion.variant(coerced);
     const data = variant.data
       ? this.#router.run({ document: variant.data, operationName, variables, caller: request.caller })
       : null;
@@ -94,10 +97,10 @@ export class Graph {
   async open(request: GraphRequest): Promise<Opened> {
     const variables = request.variables ?? {};
     const compiled = this.#compiledFor(request.document, request.operationName);
-    const read = compiled.coerce(variables);
-    if ("errors" in read) return badInput(read.errors);
+    const coerced = compiled.coerce(variables);
+    if (!coerced) return compiled.complain(variables);
     const { operationName, completion } = compiled;
-    const variant = completion.variant(read.coerced);
+    const variant = completion.variant(coerced);
     if (!variant.data)
       return {
         errors: [new GraphQLError("The subscription selects nothing.", { extensions: { code: "BAD_USER_INPUT" } })],
@@ -117,14 +120,6 @@ function unknownOperation(name: string | null | undefined): GraphQLError {
     ? `The document has no operation ${JSON.stringify(name)}.`
     : "The document has several operations: say which one.";
   return new GraphQLError(message, { extensions: { code: "OPERATION_RESOLUTION_FAILURE" } });
-}
-
-function badInput(errors: readonly GraphQLError[]): Result {
-  return {
-    errors: errors.map(
-      (e) => new GraphQLError(e.message, { nodes: e.nodes, extensions: { ...e.extensions, code: "BAD_USER_INPUT" } }),
-    ),
-  };
 }
 
 function join(data: ExecutionResult | null, types: ExecutionResult | null): ExecutionResult {
