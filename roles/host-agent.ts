@@ -54,7 +54,10 @@ export async function superviseHostAgent(settings: Settings): Promise<void> {
   serveHealth(app, { metrics: new Metrics("host-agent") }, checks, phase);
   const address = await app.listen({ host: settings.host, port: settings.port });
   drain.onClose("HTTP server", () => app.close());
-  await attach();
+  await attach().catch(async (error: unknown) => {
+    await drain.close(); // or the server would keep the process
+    throw error;
+  });
   const stopping = new AbortController();
   const dismiss = async () => {
     if (!agent!.client.closed) await endHostAgent(agent!.client, agent!.pid);
