@@ -111,14 +111,19 @@ export async function loadFixture(shared?: TlsPostgres, graph?: ComputeGraph) {
       loadOutputJob({ ...deps, ...more }).body({ loadId: id }, jobContext(world, context)),
     recordRun: ({ id }: { id: string }): Promise<Outcome> => recordRunJob(deps).body({ loadId: id }, jobContext(world)),
     /** A run whose one output has been tried to be loaded. */
-    async loaded(connection: { id: string; secretId: string }, output: GivenOutput, more: Partial<LoadOutputDeps> = {}) {
+    async loaded(
+      connection: { id: string; secretId: string },
+      output: GivenOutput,
+      more: Partial<LoadOutputDeps> = {},
+    ) {
       const run = await fixture.completedRun(connection, { o: output });
       await fixture.run(await fixture.loadOf(run), more);
       return { run, load: await fixture.loadOf(run) };
     },
     reload: (workloadId: string, name: string, stageId: string | null = null) =>
       reloadOutput({ db, results: runResults }, MEMBER, { workloadId, name, stageId }, clock.now()),
-    reconcile: () => abandonedLoads({ db, clock, results: runResults, scratchDir }).run(new AbortController().signal, null),
+    reconcile: () =>
+      abandonedLoads({ db, clock, results: runResults, scratchDir }).run(new AbortController().signal, null),
     /** Events of the team's stream about loads, and of the workload's own about sinks, oldest first. */
     async events(workloadId: string): Promise<{ type: string; payload: Record<string, unknown> }[]> {
       const team = "select type, payload from data.account_event where payload->>'workload_id' = $1 order by seq";
@@ -132,6 +137,9 @@ export async function loadFixture(shared?: TlsPostgres, graph?: ComputeGraph) {
     /** Rows of a statement in the customer's database. */
     rows: (sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
       postgres.admin(async (client) => (await client.query(sql, values)).rows),
+    /** The same as whoever the connections log in as. */
+    asCustomer: (sql: string): Promise<unknown> =>
+      postgres.admin((client) => client.query(`set role customer; ${sql}`)),
     async close() {
       await Promise.all([graph ? null : compute.close(), shared ? null : postgres.close()]);
       await rm(folder, { recursive: true, force: true });

@@ -94,10 +94,10 @@ async function addOwnColumns(
   table: string,
   known: ReadonlyMap<string, ExistingColumn>,
 ): Promise<void> {
-  for (const { name, type } of NODUS_COLUMNS) {
-    const there = known.get(name);
-    if (there && there.type !== type)
-      throw new LoadFailure("table_incompatible", `The table's ${name} is not of type ${type}.`);
-    if (!there) await client.query(`alter table ${qualified(table)} add column if not exists ${name} ${type}`);
-  }
+  const odd = NODUS_COLUMNS.find(({ name, type }) => (known.get(name)?.type ?? type) !== type);
+  if (odd) throw new LoadFailure("table_incompatible", `The table's ${odd.name} is not of type ${odd.type}.`);
+  const lacking = NODUS_COLUMNS.filter(({ name }) => !known.has(name));
+  if (lacking.length === 0) return;
+  const added = lacking.map(({ name, type }) => `add column if not exists ${name} ${type}`);
+  await client.query(`alter table ${qualified(table)} ${added.join(", ")}`);
 }
