@@ -125,6 +125,19 @@ describe("a launch whose answer is lost", () => {
     expect(attempts.map((a) => a.id)).toEqual([...world.market.orders.keys()]);
   });
 
+  test("whose launch was not answered is ended before it counts as gone when its repetition is refused: the first may still arrive", async () => {
+    await open();
+    await insertWorkload(world.db, world.clock.now());
+    world.driver.misbehaviour.lostRequest = 1;
+    await place();
+    const [first] = await world.db.rows(Attempt, "");
+    Object.assign(world.driver.misbehaviour, { lostRequest: 0, noCapacity: 1 });
+    const { id, sku, region } = first!;
+    await until(world, async () => (await world.db.row(Attempt, "where t.id = $1", [id]))?.state === "gone");
+    expect(await world.db.row(Attempt, "where t.id = $1", [id])).toMatchObject({ failureCode: "no_capacity" });
+    expect(world.market.launch({ orderId: id, sku, region, token: "late" }, false)).toBe("ended");
+  });
+
   test("of a process that died before it could launch is launched by another", async () => {
     await open();
     const { workloadId } = await insertWorkload(world.db, world.clock.now());

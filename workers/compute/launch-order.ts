@@ -7,8 +7,11 @@ import { askSupplier } from "./ask-supplier.ts";
 import { coalesce } from "./coalesce.ts";
 import type { ComputeWorkerDeps } from "./compute-workers.ts";
 
-/** Sends an order to its supplier and writes down what became of it. */
-export type LaunchOrderFn = (claimed: ClaimedOrder, signal: AbortSignal) => Promise<void>;
+/**
+ * Sends an order to its supplier and writes down what became of it. `again`: it may have been sent before, so that an
+ * earlier request of the same order can still be on its way.
+ */
+export type LaunchOrderFn = (claimed: ClaimedOrder, signal: AbortSignal, again?: boolean) => Promise<void>;
 
 /**
  * One for each process: orders that were taken at about the same time are settled in one transaction. Launching is
@@ -20,7 +23,7 @@ export function createLauncher(deps: ComputeWorkerDeps): LaunchOrderFn {
     const stale = new Set(await settleLaunched(deps.db, orders, deps.clock.now()));
     return orders.map((o) => stale.has(o.orderId));
   });
-  return async (claimed, signal) => {
+  return async (claimed, signal, again = false) => {
     const outcome = await launch(deps, claimed, signal);
     switch (outcome.outcome) {
       case "accepted":
@@ -30,7 +33,8 @@ export function createLauncher(deps: ComputeWorkerDeps): LaunchOrderFn {
       case "refused":
         await deps.db.command((tx) => {
           const failure = { orderId: claimed.order.orderId, code: outcome.reason, message: outcome.message };
-          return failBoot(tx, { ...failure, gone: true }, deps.settings, deps.clock.now());
+          // A refusal proves an order absent only while no earlier request of it can arrive; otherwise it is ended first.
+          return failBoot(tx, { ...failure, gone: !again }, deps.settings, deps.clock.now());
         });
         return;
       case "unknown":

@@ -96,7 +96,8 @@ async function checkBooting(
   }
   // The process that claimed it may have died before its launch. The same id again is harmless if it did not.
   const { sku, region, cpuMillis, memoryMb, gpus } = attempt;
-  await launchOrder({ order: { orderId, sku, region, cpuMillis, memoryMb, gpuCount: gpus }, fence, supplier }, signal);
+  const order = { orderId, sku, region, cpuMillis, memoryMb, gpuCount: gpus };
+  await launchOrder({ order, fence, supplier }, signal, true);
 }
 
 /** A host that beats renews its lease for ever, whether its guest's files come or not. */
