@@ -40,7 +40,7 @@ const NOT_SERVED = [
     "deleteSandboxHTTP",
     "optionsSandboxHTTP",
   ],
-  ...["freezeWorkload", "getWorkloadFreeze", "resumeWorkload", "reloadWorkloadOutput", "getWorkloadRLGradingResults"],
+  ...["freezeWorkload", "getWorkloadFreeze", "resumeWorkload", "getWorkloadRLGradingResults"],
   ...["previewRLRun", "createRLRun"],
   ...[
     "updatePool",
