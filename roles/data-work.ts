@@ -1,3 +1,4 @@
+import { confinementFound } from "../infra/columnar/run-columnar.ts";
 import { openPost } from "../infra/net/post-https.ts";
 import { PrivateExceptions } from "../infra/net/public-address.ts";
 import type { JobImplementation } from "../infra/queue/implement-job.ts";
@@ -20,6 +21,10 @@ import type { Parts } from "./parts.ts";
 /** The jobs of the data domain, a line each. */
 export function dataJobs(parts: Parts): JobImplementation[] {
   const exceptions = new PrivateExceptions(parts.settings.allowPrivateHosts);
+  void confinementFound.then((confinement) => {
+    if (confinement.level !== "none") parts.logger.info({ confinement }, "table files are read in a confined process");
+    else parts.logger.warn({ confinement }, "table files are read in a process that bubblewrap does not confine");
+  });
   return [
     deliverWebhookJob({ box: parts.secretBox, poster: openPost({ exceptions }), random: Math.random }),
     importAssetJob(importDeps(parts), parts.secretBox, parts.drain.began),

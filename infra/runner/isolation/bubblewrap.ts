@@ -49,7 +49,7 @@ const PRIVATE_FILES = ["passwd", "group", "hosts", "nsswitch.conf", "resolv.conf
 export function bubblewrapOptions(plan: BubblewrapPlan): string[] {
   return [
     ...["--size", String(16 * 1024 * 1024), "--tmpfs", "/", "--ro-bind", "/usr", "/usr"],
-    ...SYSTEM_FOLDERS.flatMap(systemFolder),
+    ...systemFolders(),
     ...SYSTEM_FILES.flatMap((path) => ["--ro-bind-try", path, path]),
     ...PRIVATE_FILES.flatMap((name) => ["--ro-bind", `${plan.etc}/${name}`, `/etc/${name}`]),
     ...["--proc", "/proc", "--dev", "/dev"],
@@ -71,6 +71,11 @@ export function bubblewrapOptions(plan: BubblewrapPlan): string[] {
 /** Options as bubblewrap reads them from a descriptor. */
 export function encodeOptions(options: string[]): string {
   return options.map((option) => `${option}\0`).join("");
+}
+
+/** Options for the system's programs and libraries outside /usr. */
+export function systemFolders(): string[] {
+  return SYSTEM_FOLDERS.flatMap(systemFolder);
 }
 
 /** Distributions with one merged /usr have links here, others real folders. */
