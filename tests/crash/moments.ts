@@ -21,20 +21,24 @@ export const MOMENTS = [
 export type Moment = (typeof MOMENTS)[number];
 
 const CHANNEL = "nodus_test_moment";
-/** Each with an id: equal notifications of one transaction are sent once. */
-const HEARD = `
-  create or replace function public.nodus_test_event() returns trigger language plpgsql as
-    $$ begin perform pg_notify('${CHANNEL}', substr(new.type, 10) || ' ' || new.id); return new; end $$;
-  create or replace function public.nodus_test_attempt() returns trigger language plpgsql as
-    $$ begin perform pg_notify('${CHANNEL}', case new.state when 'booting' then 'launched' else new.state end || ' ' || new.id); return new; end $$;
-  create or replace function public.nodus_test_log() returns trigger language plpgsql as
-    $$ begin perform pg_notify('${CHANNEL}', 'log_committed ' || new.id); return new; end $$;
-  create or replace trigger nodus_test_event after insert on compute.workload_event
-    for each row execute function public.nodus_test_event();
-  create or replace trigger nodus_test_attempt after update of state on compute.attempt
-    for each row when (new.state <> old.state) execute function public.nodus_test_attempt();
-  create or replace trigger nodus_test_log after update of log_committed_at on compute.placement
-    for each row when (old.log_committed_at is null and new.log_committed_at is not null) execute function public.nodus_test_log();`;
+/** A function that tells of a row, with its id: equal notifications of one transaction are sent once. */
+const teller = (name: string, what: string) => `
+  create or replace function public.${name}() returns trigger language plpgsql as
+    $$ begin perform pg_notify('${CHANNEL}', ${what} || ' ' || new.id); return new; end $$`;
+
+/** One after another, each its own transaction: the work that goes on locks the same tables in its own order. */
+const HEARD = [
+  teller("nodus_test_event", "substr(new.type, 10)"),
+  teller("nodus_test_attempt", "case new.state when 'booting' then 'launched' else new.state end"),
+  teller("nodus_test_log", "'log_committed'"),
+  `create or replace trigger nodus_test_event after insert on compute.workload_event
+    for each row execute function public.nodus_test_event()`,
+  `create or replace trigger nodus_test_attempt after update of state on compute.attempt
+    for each row when (new.state <> old.state) execute function public.nodus_test_attempt()`,
+  `create or replace trigger nodus_test_log after update of log_committed_at on compute.placement
+    for each row when (old.log_committed_at is null and new.log_committed_at is not null)
+    execute function public.nodus_test_log()`,
+];
 
 /** Hears of the moments of work on a database within a millisecond of their commit. */
 export class Listener {
@@ -55,7 +59,7 @@ export class Listener {
     const connection = new pg.Client({ connectionString: databaseUrl });
     const listener = new Listener(connection);
     await connection.connect();
-    await connection.query(HEARD);
+    for (const statement of HEARD) await connection.query(statement);
     await connection.query(`listen ${CHANNEL}`);
     return listener;
   }

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { inspect } from "node:util";
 import type { PlatformClient } from "../support/platform-client.ts";
 import { processesWith } from "../support/process-table.ts";
 import { until } from "../support/until.ts";
@@ -72,14 +73,14 @@ function stubbornly<T>(ask: () => Promise<T>): Promise<NonNullable<Exclude<T, fa
 /** Cut off, or told to repeat the request: by the code of a refusal, or by the words of one that has none. */
 const RETRIABLE = /fetch failed|terminated|other side closed|cannot be reached|did not answer|just now/i;
 
-function retriable(error: Error): null {
+function retriable(error: unknown): null {
   if (!isRetriable(error)) throw error;
   return null;
 }
 
 /** Whether the request may be sent again: it was cut off, or refused with the advice to repeat it. */
-export function isRetriable(error: Error): boolean {
-  return RETRIABLE.test(error.message);
+export function isRetriable(error: unknown): boolean {
+  return RETRIABLE.test(inspect(error)); // streams fail with lists of errors
 }
 
 /** Trees of processes of the inhabitant that live now: more than one would be a workload that runs twice. */

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { kill, processesWith } from "../support/process-table.ts";
 import { until } from "../support/until.ts";
@@ -25,7 +24,7 @@ export interface RoundResult {
 }
 
 /** How long the moment of a round is waited for. */
-const MOMENT_MS = 20_000;
+const MOMENT_MS = 60_000;
 /** A lost host is believed in after half a minute; on a machine that is busy, later. */
 const SETTLE_MS = 150_000;
 /** Between two looks at how many trees of a workload's processes live. */
@@ -92,7 +91,7 @@ async function live(target: Target, one: Inhabitant, moment: Moment): Promise<vo
   await submitted(client, one); // as a client whose answer was lost
   if (one.fate === "is cancelled") {
     await until("it runs or is over", async () => isPast(await maybeState(target, one), ["running"]), PATIENTLY);
-    if (moment === "interrupted" || moment === "recovering") await interrupt(target);
+    if (moment === "interrupted" || moment === "recovering") await interrupt(target, one);
     await cancelled(client, one);
   }
   if (one.fate === "waits") {
@@ -109,10 +108,11 @@ function isPast(state: WorkloadState | null, states: readonly string[]): boolean
 }
 
 /** A host agent that is told to go takes its guests with it, and they are placed again. */
-async function interrupt(target: Target): Promise<void> {
-  await sleep(300);
+async function interrupt(target: Target, one: Inhabitant): Promise<void> {
   kill(target.hostAgentPid(), "SIGTERM");
-  await sleep(1_500); // the moment in question is within this
+  const isInterrupted = (state: WorkloadState | null) =>
+    isPast(state, ["recovering"]) || (state !== null && state.placements.length > 1);
+  await until("its generation was lost", async () => isInterrupted(await maybeState(target, one)), PATIENTLY);
 }
 
 /** Null while the platform cannot be asked. */

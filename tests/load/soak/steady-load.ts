@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { inspect } from "node:util";
 import { isRetriable } from "../../crash/population.ts";
 import { Crowd, openStreams } from "../../support/crowd.ts";
 import { type Held, INSPECTABLE, Inspected } from "../../support/inspected.ts";
@@ -53,10 +54,10 @@ async function useUntilOver(platform: Platform, plan: Plan, tally: SteadyTally):
       await use(platform.admin, plan);
       tally.runs++;
     } catch (error) {
-      if (isRetriable(error as Error)) tally.askedToRepeat++;
+      if (isRetriable(error)) tally.askedToRepeat++;
       else {
-        tally.failures.push(`${name}: ${(error as Error).message}`);
-        plan.say(`FAILED ${name}: ${(error as Error).stack}`);
+        tally.failures.push(`${name}: ${inspect(error, { depth: 1 })}`);
+        plan.say(`FAILED ${name}: ${inspect(error)}`);
       }
     }
   }
