@@ -95,7 +95,7 @@ export class Judge {
   }
 
   async #unexplained(): Promise<string[]> {
-    const rows = await this.#db.sql<{ id: string }>(UNEXPLAINED, [this.#world.clock.wall()]);
+    const rows = await this.#db.sql<{ id: string }>(UNEXPLAINED, [this.#world.clock.highestWall()]);
     return rows.map((row) => `not true: what waits for capacity says why: ${JSON.stringify(row)}`);
   }
 
@@ -135,6 +135,9 @@ const MONEY = `select a.id from compute.account a
   where a.held_micros < 0 or a.held_micros > a.balance_micros
     or a.held_micros <> (select coalesce(sum(w.held_micros), 0) from compute.workload w where w.tenant_id = a.id)`;
 
-/** `$1` now. A stage that is looked at in the future was looked at, and then its workload says what it waits for. */
+/**
+ * `$1` the latest time that anybody has read. A stage whose next try lies beyond it was looked at, and then its workload
+ * says what it waits for; one that was due before the wall clock was set back is only late.
+ */
 const UNEXPLAINED = `select w.id, w.status, s.next_try_at from compute.workload w join compute.stage s on s.workload_id = w.id
   where w.terminal_at is null and s.status = 'placing' and s.next_try_at > $1 and (w.waiting_reason is null or w.waiting_since is null)`;

@@ -22,6 +22,7 @@ export interface ClockView {
 export class SimClock {
   #nowMs: number;
   #steppedMs = 0;
+  #highestWallMs = Number.NEGATIVE_INFINITY;
   #count = 0;
   /** A binary heap, the next sleeper first. */
   readonly #heap: Sleeper[] = [];
@@ -41,12 +42,18 @@ export class SimClock {
     return new Date(this.#nowMs + this.#steppedMs);
   }
 
+  /** The latest that the platform's wall clock has shown, before it was set back. */
+  highestWall(): Date {
+    return new Date(Math.max(this.#highestWallMs, this.wall().getTime()));
+  }
+
   /** How far the platform's wall clock is from true time. */
   get steppedMs(): number {
     return this.#steppedMs;
   }
 
   stepWall(ms: number): void {
+    this.#highestWallMs = this.highestWall().getTime();
     this.#steppedMs += ms;
   }
 
