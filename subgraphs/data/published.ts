@@ -15,17 +15,30 @@ export interface PinnedAsset {
 /** JSON pointers of references: one for all of them (`/inputs` gives `/inputs/0`, …), or one for each index. */
 export type ReferenceField = string | ((index: number) => string);
 
-/** Assets for whoever runs work. References are refused as `asset_not_found` (400) or `asset_not_ready` (409). */
+/**
+ * Assets for whoever runs work. References are refused as `asset_not_found` (400), `asset_not_ready`
+ * (409) or, where the work's data may be in some `regions` only and the asset is of another, `asset_region` (400).
+ */
 export interface AssetPort {
   /** Refuses unless every asset is there and ready. A single id is refused at `field` itself. */
-  check(q: Queryer, ask: { tenantId: string; assetIds: readonly string[]; field: ReferenceField }): Promise<void>;
+  check(
+    q: Queryer,
+    ask: { tenantId: string; assetIds: readonly string[]; field: ReferenceField; regions?: readonly string[] },
+  ): Promise<void>;
   /**
    * Keeps assets from deletion until `release`. Once a holder has an asset, pinning it again changes nothing. Answers in
    * the order of `assetIds`.
    */
   pin(
     tx: Tx,
-    ask: { tenantId: string; assetIds: readonly string[]; holderId: string; now: Date; field?: ReferenceField },
+    ask: {
+      tenantId: string;
+      assetIds: readonly string[];
+      holderId: string;
+      now: Date;
+      field?: ReferenceField;
+      regions?: readonly string[];
+    },
   ): Promise<PinnedAsset[]>;
   /** Lets go of all assets of a holder. */
   release(tx: Tx, holderId: string, now: Date): Promise<void>;

@@ -60,8 +60,9 @@ export async function exportFixture({ clock = systemClock }: { clock?: Clock } =
     /** A connection of the team to the customer's database, by what its row and its secret's row say. */
     async connection(
       { tenantId }: Actor,
-      { secret = postgres.secret(), scope = "read", kind = "postgres", branch = null as string | null } = {},
+      fields: { secret?: string; scope?: string; kind?: string; branch?: string | null; region?: string } = {},
     ) {
+      const { secret = postgres.secret(), scope = "read", kind = "postgres", branch = null, region = null } = fields;
       const now = clock.now();
       const id = newId("connection", now);
       const secretId = newId("secret", now);
@@ -73,9 +74,9 @@ export async function exportFixture({ clock = systemClock }: { clock?: Clock } =
       );
       await db.sql(
         `insert into data.connection (id, tenant_id, name, kind, secret_id, secret_version, scope, branch, egress_hosts,
-           live_mode, verified_at, created_at, created_by)
-         values ($1, $2, $3, $4, $5, 1, $6, $7, '{}', false, $8, $8, 'key_1')`,
-        [id, tenantId, `shop-${id.slice(-6)}`, kind, secretId, scope, branch, now],
+           live_mode, verified_at, created_at, created_by, region)
+         values ($1, $2, $3, $4, $5, 1, $6, $7, '{}', false, $8, $8, 'key_1', $9)`,
+        [id, tenantId, `shop-${id.slice(-6)}`, kind, secretId, scope, branch, now, region],
       );
       return { id, name: `shop-${id.slice(-6)}`, secretId };
     },

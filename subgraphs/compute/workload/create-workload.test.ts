@@ -137,6 +137,28 @@ describe("submitting", () => {
     expect(await counts()).toMatchObject({ workloads: 0, keys: 0 });
   });
 
+  test("rows of a connection are refused where the work's data may not be, and taken where they may", async () => {
+    await graph.offer({});
+    await graph.db.sql(
+      `insert into data.asset (id, tenant_id, kind, name, state, sha256, format, stored_bytes, imported_bytes, created_at,
+         ready_at, region)
+       select id, $1, kind, 'data.parquet', 'ready', repeat('a', 64), 'file', 1, 1, $2, $2, region
+       from (values ('asset_eu', 'connection_query', 'eu-west'), ('asset_any', 'upload', null)) as a (id, kind, region)`,
+      [TENANT, graph.clock.now()],
+    );
+    const inputs = ["asset_any", "asset_eu"].map((assetId) => ({ name: assetId, assetId }));
+    const inUs = { policy: { dataRegions: ["us-east"] } };
+    const input = await create({ ...inUs, inputs });
+    expect(refusal(input)).toMatchObject({ code: "asset_region", status: 400, field: "/inputs/1/asset_id" });
+    const source = await create({ ...inUs, source: { command: ["true"], assetId: "asset_eu" } });
+    expect(refusal(source)).toMatchObject({ code: "asset_region", status: 400, field: "/source/asset_id" });
+    expect(await counts()).toMatchObject({ workloads: 0, keys: 0 });
+    expect((await create({ ...inUs, inputs: inputs.slice(0, 1) })).errors).toBeUndefined();
+    const inBoth = { policy: { dataRegions: ["us-east", "eu-west"] } };
+    expect((await create({ ...inBoth, inputs }, "key-2")).errors).toBeUndefined();
+    expect((await create({ inputs }, "key-3")).errors).toBeUndefined();
+  });
+
   test("a named GPU that nobody offers is accepted, to wait", async () => {
     await graph.offer({});
     const { data } = await create({ requirements: { gpu: "b200" } });

@@ -26,6 +26,7 @@ export async function checkReferences(q: Queryer, ports: Ports, check: Reference
       tenantId,
       assetIds: wanted.map((w) => w.assetId),
       field: (index) => wanted[index]!.field,
+      regions: regionsOf(workload),
     });
   if (workload.secretRefs.length > 0)
     await ports.secrets.check(q, { tenantId, names: workload.secretRefs, field: "/policy/secret_refs" });
@@ -80,6 +81,7 @@ export async function pinReferences(
       holderId,
       now,
       field: (index) => wanted[index]!.field,
+      regions: regionsOf(workload),
     });
     for (const asset of assets) pinned.set(asset.id, asset);
   }
@@ -143,6 +145,11 @@ function sinksOf(workload: ValidWorkload, found: readonly AdmittedConnection[]):
       ]),
     );
   });
+}
+
+/** Where the workload's data may be; anywhere when it names none. */
+function regionsOf({ payload }: ValidWorkload): readonly string[] {
+  return payload.policy.data_regions ?? [];
 }
 
 /** Every asset once, with the place that names it first. */

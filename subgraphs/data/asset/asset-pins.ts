@@ -2,10 +2,17 @@ import type { Queryer, Tx } from "../../../infra/db/database.ts";
 import { isId } from "../../../infra/kernel/ids.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import type { AssetPort, PinnedAsset, ReferenceField } from "../published.ts";
-import { Asset } from "./asset.entity.ts";
+import { Asset, type AssetFormat } from "./asset.entity.ts";
 import { ASSET_REFERENCE } from "./asset.refusals.ts";
 
 const isAssetId = (id: string) => isId("asset", id);
+
+type ReadyAsset = Asset & { sha256: string; format: AssetFormat };
+
+interface RegionAsk {
+  regions?: readonly string[];
+  field?: ReferenceField;
+}
 
 /** Assets for those who run work. */
 export const assetPins: AssetPort = {
@@ -14,7 +21,7 @@ export const assetPins: AssetPort = {
       ask.tenantId,
       ask.assetIds.filter(isAssetId),
     ]);
-    requireReady(ask.assetIds, rows, ask.field);
+    requireRegions(requireReady(ask.assetIds, rows, ask.field), ask);
   },
 
   async pin(tx: Tx, ask): Promise<PinnedAsset[]> {
@@ -24,12 +31,13 @@ export const assetPins: AssetPort = {
       ask.assetIds.filter(isAssetId),
     ]);
     const ready = requireReady(ask.assetIds, rows, ask.field ?? "");
+    requireRegions(ready, ask);
     await tx.sql(
       `insert into data.asset_pin (holder_id, asset_id, tenant_id, created_at)
        select $1, id, $2, $3 from unnest($4::text[]) id on conflict (holder_id, asset_id) do nothing`,
       [ask.holderId, ask.tenantId, ask.now, [...new Set(ask.assetIds)]],
     );
-    return ready;
+    return ready.map(pinned);
   },
 
   async release(tx: Tx, holderId: string): Promise<void> {
@@ -37,7 +45,7 @@ export const assetPins: AssetPort = {
   },
 };
 
-function requireReady(ids: readonly string[], rows: readonly Asset[], field: ReferenceField): PinnedAsset[] {
+function requireReady(ids: readonly string[], rows: readonly Asset[], field: ReferenceField): ReadyAsset[] {
   const found = new Map(rows.map((a) => [a.id, a]));
   return ids.map((id, index) => {
     const asset = found.get(id);
@@ -46,8 +54,24 @@ function requireReady(ids: readonly string[], rows: readonly Asset[], field: Ref
       throw new Refused(ASSET_REFERENCE.asset_not_found, at);
     if (asset.state !== "ready" || asset.sha256 === null || asset.format === null)
       throw new Refused(ASSET_REFERENCE.asset_not_ready, { ...at, message: `The asset ${id} is ${asset.state}.` });
-    return { id, name: asset.name, sha256: asset.sha256, bytes: asset.storedBytes, format: asset.format };
+    return asset as ReadyAsset;
   });
+}
+
+/** Rows of a query stay where the work's data may be; assets that are of no region may be anywhere. */
+function requireRegions(assets: readonly ReadyAsset[], { regions = [], field = "" }: RegionAsk): void {
+  if (regions.length === 0) return;
+  for (const [index, { id, region }] of assets.entries()) {
+    if (region === null || regions.includes(region)) continue;
+    throw new Refused(ASSET_REFERENCE.asset_region, {
+      field: fieldOf(field, index, assets.length),
+      message: `The asset ${id} is of the region ${region}, which policy.data_regions does not name.`,
+    });
+  }
+}
+
+function pinned({ id, name, sha256, storedBytes, format }: ReadyAsset): PinnedAsset {
+  return { id, name, sha256, bytes: storedBytes, format };
 }
 
 function fieldOf(field: ReferenceField, index: number, count: number): string {

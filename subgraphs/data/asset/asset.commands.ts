@@ -46,7 +46,14 @@ export async function useCounts(q: Queryer, tenantId: string, ids: readonly stri
 }
 
 /** A new asset, on its way, with nothing stored. */
-export function newAsset(of: { tenantId: string; kind: string; name: string; now: Date }): Asset {
+export function newAsset(of: {
+  tenantId: string;
+  kind: string;
+  name: string;
+  /** Of the connection that it comes from. */
+  region?: string | null;
+  now: Date;
+}): Asset {
   return Object.assign(new Asset(), {
     id: newId("asset", of.now),
     tenantId: of.tenantId,
@@ -56,6 +63,7 @@ export function newAsset(of: { tenantId: string; kind: string; name: string; now
     revision: null,
     sha256: null,
     format: null,
+    region: of.region ?? null,
     storedBytes: 0,
     importedBytes: 0,
     createdAt: of.now,
@@ -70,11 +78,12 @@ export function newAsset(of: { tenantId: string; kind: string; name: string; now
 export async function insertAsset(tx: Tx, asset: Asset): Promise<void> {
   await tx.sql(
     `insert into data.asset (id, tenant_id, kind, name, state, revision, sha256, format, stored_bytes, imported_bytes,
-       created_at, ready_at, change_seq)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+       created_at, ready_at, change_seq, region)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
     [
       ...[asset.id, asset.tenantId, asset.kind, asset.name, asset.state, asset.revision, asset.sha256, asset.format],
       ...[asset.storedBytes, asset.importedBytes, asset.createdAt, asset.readyAt, asset.changeSeq],
+      asset.region,
     ],
   );
 }

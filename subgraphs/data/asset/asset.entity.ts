@@ -37,6 +37,8 @@ export class Asset {
   sha256!: string | null;
   @attr.oneOf(ASSET_FORMATS, "How it is kept; null until it is stored.", { nullable: true })
   format!: AssetFormat | null;
+  @attr.text("The region of the connection whose rows these are; null for all other assets.", { nullable: true })
+  region!: string | null;
   @attr.count("Bytes that count against the team's storage.") storedBytes!: number;
   @attr.count("Bytes that came from its source, before packing.") importedBytes!: number;
   @attr.at("When it was made.") createdAt!: Date;

@@ -68,4 +68,9 @@ export const ASSET = refusals({
 export const ASSET_REFERENCE = refusals({
   asset_not_found: [400, "The team has no such asset.", "Use the id of an asset in the team's list."],
   asset_not_ready: [409, "The asset is not ready.", "Wait until its state is ready, or use another asset."],
+  asset_region: [
+    400,
+    "The asset is of a region that the work's data may not be in.",
+    "Add the asset's region to policy.data_regions, or use another asset.",
+  ],
 });

@@ -55,6 +55,24 @@ test("references are refused by their place in the body", async () => {
   await expect(f.remove(actor, asset.id)).rejects.toMatchObject({ kind: { code: "asset_in_use" } });
 });
 
+test("an asset of a region is refused where the work's data may not be, before it is kept", async () => {
+  const actor = f.team();
+  const asset = await f.upload(actor, "data.csv", "a\n");
+  const { tenantId } = actor;
+  const ask = { tenantId, assetIds: [asset.id], field: "/a", now: f.clock.now(), holderId: "wl_region" };
+  const check = (regions: string[]) => assetPins.check(f.db, { ...ask, regions });
+  await check(["us-east"]);
+  await f.db.sql("update data.asset set region = 'eu-west' where id = $1", [asset.id]);
+  await check([]);
+  await check(["us-east", "eu-west"]);
+  const refused = { kind: { code: "asset_region", status: 400 }, detail: { field: "/a" } };
+  await expect(check(["us-east"])).rejects.toMatchObject(refused);
+  await expect(f.db.command((tx) => assetPins.pin(tx, { ...ask, regions: ["us-east"] }))).rejects.toMatchObject(
+    refused,
+  );
+  expect(await f.remove(actor, asset.id)).toMatchObject({ state: "deleted" });
+});
+
 test("another team sees, pins and deletes nothing", async () => {
   const [owner, stranger] = [f.team(), f.team()];
   const asset = await f.upload(owner, "a", "x");

@@ -37,10 +37,11 @@ async function finish(assetId: string): Promise<void> {
 
 test("an export is admitted with its connection in use, its credential pinned and a job", async () => {
   const actor = f.actor();
-  const connection = await f.connection(actor, { branch: "main" });
+  const connection = await f.connection(actor, { branch: "main", region: "eu-west" });
   const { asset, reused } = await f.request(actor, { connectionId: connection.name, sql: `  ${SQL};\n` });
   expect(reused).toBe(false);
   expect(asset).toMatchObject({ state: "importing", kind: "connection_query", name: "data.parquet", storedBytes: 0 });
+  expect(asset.region).toBe("eu-west");
   const row = await f.exportOf(asset.id);
   expect(row).toMatchObject({
     state: "pending",

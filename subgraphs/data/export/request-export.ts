@@ -118,7 +118,13 @@ async function admit(tx: Tx, tenantId: string, checked: CheckedExport, now: Date
   const { pin } = await pinConnection(tx, {
     ...{ tenantId, connectionId: connection.id, holderId: exportId, now, field: "/connection_id" },
   });
-  const asset = newAsset({ tenantId, kind: "connection_query", name: `data.${format}`, now });
+  const asset = newAsset({
+    tenantId,
+    kind: "connection_query",
+    name: `data.${format}`,
+    region: connection.region,
+    now,
+  });
   await insertAsset(tx, asset);
   await tx.sql(
     `insert into data.query_export (id, tenant_id, asset_id, connection_id, secret_id, secret_version, sql, query_hash,
