@@ -7,6 +7,8 @@ export const LIMITS = {
   workloadSecretRefs: 32,
   workloadEgressHosts: 128,
   workloadStages: 64,
+  /** Pages that a workload's output may link it to. */
+  workloadLinks: 32,
   stageCommandArguments: 4096,
   stageCommandBytes: 128 * 1024,
   stageOutputs: 64,

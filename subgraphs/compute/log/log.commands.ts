@@ -1,6 +1,7 @@
 import type { RunnerRecord } from "../../../infra/runner/protocol.ts";
 import { applyLogTruncated, type RecordContext } from "../lifecycle/record-handlers.ts";
 import { topics } from "../topics.ts";
+import { addRunLinks } from "./add-run-links.ts";
 
 type LogRecord = Extract<RunnerRecord, { type: "log" }>;
 
@@ -22,6 +23,8 @@ export async function applyLog(context: RecordContext, records: readonly LogReco
     placement.logBytes += piece.length;
   }
   if (pieces.length === 0) return;
+  const bytes = Buffer.concat(pieces);
+  await addRunLinks(context, bytes);
   await tx.sql(
     `with numbered as (
        update compute.workload set log_seq = log_seq + $2 where id = $1 returning log_seq - $2 as last_seq),
@@ -38,7 +41,7 @@ export async function applyLog(context: RecordContext, records: readonly LogReco
       placement.stageId,
       placement.generation,
       offsets,
-      Buffer.concat(pieces), // one value travels as it is; in an array each byte would be two characters
+      bytes, // one value travels as it is; in an array each byte would be two characters
       now,
       placement.logBytes,
       offsets[0],
