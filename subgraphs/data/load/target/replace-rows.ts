@@ -7,7 +7,7 @@ import type { RunFacts } from "../../../compute/published.ts";
 import { LoadFailure, targetFailure } from "../load-failure.ts";
 import { requireLatest, type TargetRun, writeRun } from "./run-row.ts";
 import { NODUS_COLUMNS, type TargetColumn } from "./target-columns.ts";
-import { lockInTarget, prepareTable, qualified } from "./target-table.ts";
+import { indexTable, lockInTarget, prepareTable, qualified } from "./target-table.ts";
 
 /** What goes into a table, and from where. */
 export interface Replacement {
@@ -59,13 +59,14 @@ async function inTransaction(client: pg.Client, replacement: Replacement): Promi
   const { run, table, columns, facts, loadedAt } = replacement;
   await lockInTarget(client, `stage/${run.workloadId}/${run.stageId}`);
   await requireLatest(client, run);
-  if (await prepareTable(client, table, columns)) {
+  const prepared = await prepareTable(client, table, columns);
+  if (prepared === "found")
     await client.query(`delete from ${qualified(table)} where nodus_workload_id = $1 and nodus_stage = $2`, [
       run.workloadId,
       run.stageId,
     ]);
-    if (replacement.rows > 0) await copyRows(client, replacement);
-  }
+  if (replacement.rows > 0) await copyRows(client, replacement);
+  if (prepared === "made") await indexTable(client, table); // once, over all rows
   await writeRun(client, run, facts, loadedAt);
 }
 

@@ -26,29 +26,35 @@ interface ExistingColumn {
 const LOADABLE = ["r", "p"];
 
 /**
- * Sees to it that the table is there and takes the file's columns; whether it is there at the end. A table is made in the
- * caller's transaction, one at a time for each name; for a file without columns none is made.
+ * Sees to it that the table is there and takes the file's columns, and says what it did. A table is made in the caller's
+ * transaction, one at a time for each name; for a file without columns none is made.
  */
 export async function prepareTable(
   client: pg.Client,
   table: string,
   columns: readonly TargetColumn[],
-): Promise<boolean> {
+): Promise<"made" | "found" | "none"> {
   let existing = await columnsOf(client, table);
   if (!existing) {
-    if (columns.length === 0) return false;
+    if (columns.length === 0) return "none";
     await lockInTarget(client, `table/${table}`);
     existing = await columnsOf(client, table);
   }
-  if (!existing) await createTable(client, table, columns);
-  else await checkTable(client, table, { existing, columns });
-  return true;
+  if (!existing) {
+    await createTable(client, table, columns);
+    return "made";
+  }
+  await checkTable(client, table, { existing, columns });
+  return "found";
 }
 
 async function createTable(client: pg.Client, table: string, columns: readonly TargetColumn[]): Promise<void> {
   const all = [...columns, ...NODUS_COLUMNS].map(({ name, type }) => `${escapeIdentifier(name)} ${type}`);
   await client.query(`create table ${qualified(table)} (${all.join(", ")})`);
-  // Earlier rows of a run are looked for with each of its loads.
+}
+
+/** Earlier rows of a run are looked for with each of its loads. */
+export async function indexTable(client: pg.Client, table: string): Promise<void> {
   await client.query(`create index on ${qualified(table)} (nodus_workload_id, nodus_stage)`);
 }
 
