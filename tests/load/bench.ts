@@ -16,6 +16,7 @@ import { logThroughput } from "./rows/log-throughput.ts";
 import { memory } from "./rows/memory.ts";
 import { placements } from "./rows/placements.ts";
 import { restRead } from "./rows/rest-read.ts";
+import { sinkLoad } from "./rows/sink-load.ts";
 import { uploadRate } from "./rows/upload.ts";
 import { renderTable } from "./table.ts";
 
@@ -34,6 +35,7 @@ const ROWS: readonly BenchRow[] = [
   placements,
   listLength,
   exportOfQuery,
+  sinkLoad,
 ];
 
 export interface BenchOptions {
