@@ -1,4 +1,5 @@
 import type { Engine } from "./engine.ts";
+import { type ColumnChunk, requirePages } from "./parquet-pages.ts";
 import { identifier, unrepresentable } from "./sql.ts";
 import {
   ColumnarFailure,
@@ -51,8 +52,17 @@ export async function describeParquet(engine: Engine, input: string, limits: Tab
   const groupBytes = Number(groups?.[0] ?? 0);
   if (groupBytes > limits.rowGroupBytes)
     throw new ColumnarFailure({ reason: "limit", limit: "rowGroupBytes", count: groupBytes });
+  await requirePages(engine.pathOf(input), await chunksOf(engine, file), limits);
   const described = await engine.rows(`describe select * from read_parquet(${file})`);
   return { columns: described.map(([name, type]) => columnOf(String(name), String(type))), rows };
+}
+
+async function chunksOf(engine: Engine, file: string): Promise<ColumnChunk[]> {
+  const chunks = await engine.rows(
+    `select least(coalesce(nullif(dictionary_page_offset, 0), data_page_offset), data_page_offset), total_compressed_size
+       from parquet_metadata(${file})`,
+  );
+  return chunks.map(([offset, bytes]) => ({ offset: Number(offset), bytes: Number(bytes) }));
 }
 
 function columnOf(name: string, engineType: string): TableColumn {

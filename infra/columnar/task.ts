@@ -43,7 +43,7 @@ export type TableFormat = "csv" | "jsonl" | "parquet";
 export interface TableLimits {
   readonly rows: number;
   readonly columns: number;
-  /** Of one CSV record, JSON line, or Parquet footer. */
+  /** Of one CSV record, JSON line, or Parquet footer, and of one Parquet page, decoded. */
   readonly recordBytes: number;
   /** Of one Parquet row group, decoded. */
   readonly rowGroupBytes: number;
