@@ -32,6 +32,11 @@ export function waitingReasonOf(nearest: Rejection | null): WaitingReason {
 
 const SHORTEST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
+/** Waits are spread by up to a quarter around their length. */
+const SPREAD = 0.25;
+
+/** No next try is written farther ahead than this. One that lies beyond it is from before the wall clock was set back. */
+export const FARTHEST_TRY_MS = LONGEST_WAIT_MS * (1 + SPREAD);
 
 /** A waiting reason that an event told of. */
 export interface ToldReason {
@@ -56,5 +61,5 @@ export function worthTelling(reason: WaitingReason, told: readonly ToldReason[],
 export function nextTry(now: Date, waitingSince: Date | null, random: () => number): Date {
   const waitedMs = waitingSince ? now.getTime() - waitingSince.getTime() : 0;
   const waitMs = Math.min(Math.max(waitedMs / 2, SHORTEST_WAIT_MS), LONGEST_WAIT_MS);
-  return new Date(now.getTime() + Math.round(waitMs * (0.75 + random() / 2)));
+  return new Date(now.getTime() + Math.round(waitMs * (1 - SPREAD + random() * 2 * SPREAD)));
 }
