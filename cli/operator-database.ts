@@ -5,7 +5,7 @@ import { openWakeups } from "../infra/live/open-wakeups.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
 import { allEntities } from "../roles/entities.ts";
-import { takeOfferedEvent } from "../subgraphs/data/account-event/append-account-event.ts";
+import { takeEvent } from "../roles/take-event.ts";
 import { ClientError } from "./client.ts";
 
 /** Runs an operator's command on the deployment's database, and leaves a platform that is running undisturbed. */
@@ -21,7 +21,7 @@ export async function withDatabase(
     const db = await Database.open({ url, entities: allEntities, poolSize: 4 });
     const wakeups = await openWakeups({ databaseUrl: url, redisUrl: settings.redisUrl ?? undefined, logger });
     db.announceTo((topic) => wakeups.announce(topic));
-    db.offerTo(takeOfferedEvent);
+    db.offerTo(takeEvent);
     try {
       await work(db, url);
     } finally {

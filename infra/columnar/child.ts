@@ -7,7 +7,7 @@ import { describe } from "./describe.ts";
 import { Engine } from "./engine.ts";
 import { failureOf } from "./failure.ts";
 import type { ColumnarOrder, ColumnarReport } from "./messages.ts";
-import { toCsv } from "./to-csv.ts";
+import { rewrite, toCsv } from "./to-csv.ts";
 
 const MEMORY_LOOK_MS = 25;
 
@@ -27,6 +27,7 @@ async function perform(order: ColumnarOrder) {
   const { task } = order;
   const engine = await Engine.open(order);
   if (task.kind === "csvToParquet") return csvToParquet(engine, task);
+  if (task.kind === "rewrite") return rewrite(engine, task);
   return task.kind === "describe" ? describe(engine, task) : toCsv(engine, task);
 }
 

@@ -5,7 +5,7 @@
  * `exact CSV` is what the tasks and PostgreSQL's COPY pass to each other: comma, no header, every value in quotes, NULL
  * as an unquoted `\N`. So an empty text, the text `\N` and NULL are three different things. `EXACT_CSV` asks COPY for it.
  */
-export type ColumnarTask = CsvToParquet | Describe | ToCsv;
+export type ColumnarTask = CsvToParquet | Describe | ToCsv | Rewrite;
 
 /** Options of PostgreSQL's COPY FROM for exact CSV. */
 export const EXACT_CSV_FROM = "format csv, null '\\N'";
@@ -70,6 +70,14 @@ export interface ToCsv {
   readonly limits: TableLimits;
 }
 
+/**
+ * Describes a table and then writes it as exact CSV with all of its columns, in one process. Without rows or
+ * without columns the CSV is empty.
+ */
+export interface Rewrite extends Omit<ToCsv, "kind" | "columns"> {
+  readonly kind: "rewrite";
+}
+
 /** A PostgreSQL type that holds every value of a column without loss. */
 export type PostgresType =
   | "text"
@@ -106,7 +114,7 @@ export interface TableDescription {
   readonly rows: number;
 }
 
-export type ColumnarAnswer<T extends ColumnarTask> = T extends Describe ? TableDescription : RowsWritten;
+export type ColumnarAnswer<T extends ColumnarTask> = T extends Describe | Rewrite ? TableDescription : RowsWritten;
 
 /** Why a task failed. Nothing of it is a value of the table; names of columns are. */
 export interface ColumnarReason {

@@ -1,12 +1,14 @@
 import { createWriteStream } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { describe } from "./describe.ts";
 import type { Engine } from "./engine.ts";
 import { namingColumns } from "./failure.ts";
 import { jsonLinesAsCsv } from "./json-lines.ts";
 import { postgresText } from "./parquet-table.ts";
 import { EXACT_CSV_OUT, literal, readCsv, unrepresentable } from "./sql.ts";
-import type { RowsWritten, ToCsv } from "./task.ts";
+import type { Rewrite, RowsWritten, TableDescription, ToCsv } from "./task.ts";
 
 export async function toCsv(engine: Engine, task: ToCsv): Promise<RowsWritten> {
   const { columns, format } = task;
@@ -14,6 +16,14 @@ export async function toCsv(engine: Engine, task: ToCsv): Promise<RowsWritten> {
   const select = format === "csv" ? selectFromCsv(engine, task) : selectFromParquet(engine, task);
   const copy = `copy (${select}) to ${engine.file(task.output)} (${EXACT_CSV_OUT})`;
   return { rows: await namingColumns(columns, engine.copy(copy)) };
+}
+
+export async function rewrite(engine: Engine, task: Rewrite): Promise<TableDescription> {
+  const table = await describe(engine, { ...task, kind: "describe" });
+  const { columns, rows } = table;
+  if (rows > 0 && columns.length > 0) await toCsv(engine, { ...task, kind: "toCsv", columns });
+  else await writeFile(engine.pathOf(task.output), "", { mode: 0o600 });
+  return table;
 }
 
 function selectFromCsv(engine: Engine, { input, columns, constants = [] }: ToCsv): string {

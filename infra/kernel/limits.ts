@@ -125,6 +125,8 @@ export const LIMITS = {
   loadRecordBytes: 8 * 1024 * 1024,
   /** One Parquet row group, decoded. */
   loadRowGroupBytes: 128 * 1024 * 1024,
+  /** Loads of a team that are done at once. */
+  loadsAtOnce: 2,
   /** From taking a load up to its end. */
   loadMs: 1_800_000,
   /** A load whose process did not report for this long is taken up by another one. */

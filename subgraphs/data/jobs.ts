@@ -30,11 +30,11 @@ export const runExport = defineJob<{ exportId: string }>({
   attempts: 5,
 });
 
-/** Loads an output into its table. The deadline is business time of the run that has it. */
+/** Loads an output into its table. A team has fewer at once than a process, so that another's find a place. */
 export const loadOutput = defineJob<{ loadId: string }>({
   name: "data.loadOutput",
   queue: "loads",
-  concurrency: 2,
+  concurrency: 3,
   timeoutMs: 1_860_000,
   attempts: 5,
 });

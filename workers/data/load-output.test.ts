@@ -316,3 +316,28 @@ test("a load that the queue lost is put into it again, and one that its process 
   await fixture.run({ id });
   expect(await fixture.rows("select a from lost")).toEqual([{ a: "1" }]);
 });
+
+test("a team has only so many loads under way at once, and the end of one sends for the next", async () => {
+  const outputs = { a: csv("a\n1\n", "one"), b: csv("a\n1\n", "two"), c: csv("a\n1\n", "three") };
+  const run = await fixture.completedRun(connection, outputs);
+  const loads = await Promise.all(["a", "b", "c"].map((name) => fixture.loadOf(run, name)));
+  const until = new Date(fixture.clock.now().getTime() + 60_000);
+  const taken = loads.slice(0, LIMITS.loadsAtOnce).map(({ id }) => id);
+  await fixture.db.sql("update data.sink_load set state = 'loading', lease_until = $2 where id = any($1)", [
+    taken,
+    until,
+  ]);
+  await fixture.run(loads[2]!);
+  expect(await fixture.loadOf(run, "c")).toMatchObject({ state: "pending", fence: 0 });
+  await fixture.db.sql("update data.sink_load set state = 'pending' where id = $1", [loads[0]!.id]);
+  await fixture.db.sql("delete from infra.outbox");
+  await fixture.run(loads[0]!);
+  const sent = await fixture.db.sql("select payload from infra.outbox where job = 'data.loadOutput'");
+  expect(sent).toEqual([{ payload: { loadId: loads[2]!.id } }]);
+  await fixture.run(loads[2]!);
+  expect((await fixture.loadOf(run, "c")).state).toBe("loaded");
+  await fixture.db.sql(
+    "update data.sink_load set lease_until = now() - interval '1 day', state = 'failed' where id = any($1)",
+    [taken],
+  );
+});

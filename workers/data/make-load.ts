@@ -3,7 +3,7 @@ import { mkdir, rm } from "node:fs/promises";
 import path from "node:path";
 import { pipeline } from "node:stream/promises";
 import { runColumnar } from "../../infra/columnar/run-columnar.ts";
-import type { TableDescription, TableFormat, TableLimits } from "../../infra/columnar/task.ts";
+import type { TableFormat, TableLimits } from "../../infra/columnar/task.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import type { RunResultsPort } from "../../subgraphs/compute/published.ts";
@@ -100,49 +100,34 @@ async function loadFile(deps: MakeLoadDeps, claim: LoadClaim, loading: Loading):
   const { workloadId, stageId, generation } = claim;
   const run = { workloadId, stageId, generation };
   const loadedAt = deps.clock.now();
-  const { table, columns } = await describeFile(deps, claim, loading);
-  await rewriteFile(deps, claim, { ...loading, table, constants: ownValues(run, loadedAt) });
+  const { rows, columns } = await rewriteFile(deps, claim, { ...loading, constants: ownValues(run, loadedAt) });
   const facts = await deps.results.facts(deps.db, claim);
   if (!facts) throw new LoadFailure("internal", "Nothing is known of the run any more.");
   await withTarget(deps, claim, signal, (client) =>
     replaceRows(client, {
-      ...{ run, table: claim.table, columns, rows: table.rows, facts, loadedAt, signal },
+      ...{ run, table: claim.table, columns, rows, facts, loadedAt, signal },
       file: path.join(folder, OUTPUT),
       timeoutMs: leftMs(deps, claim),
     }),
   );
-  return { rows: table.rows, runFinal: facts.final };
+  return { rows, runFinal: facts.final };
 }
 
-async function describeFile(
-  deps: MakeLoadDeps,
-  claim: LoadClaim,
-  loading: Loading,
-): Promise<{ table: TableDescription; columns: TargetColumn[] }> {
-  const { format, limits } = loading;
-  const task = { kind: "describe", input: INPUT, format, limits } as const;
-  const table = await runColumnar(task, childOptions(deps, claim, loading));
-  if (table.columns.length === 0 && table.rows > 0)
-    throw new LoadFailure("unsupported_file", "The file's rows have no columns.");
-  return { table, columns: targetColumns(table.columns) };
-}
-
+/** The file as exact CSV with the platform's own values in every row; it is judged on the way. */
 async function rewriteFile(
   deps: MakeLoadDeps,
   claim: LoadClaim,
-  loading: Loading & { table: TableDescription; constants: string[] },
-): Promise<void> {
-  const { folder, format, limits, table, constants } = loading;
-  if (table.rows === 0) return;
-  const { columns } = table;
-  const task = { kind: "toCsv", input: INPUT, format, output: OUTPUT, columns, constants, limits } as const;
-  await runColumnar(task, childOptions(deps, claim, loading));
-  await rm(path.join(folder, INPUT));
-}
-
-function childOptions(deps: MakeLoadDeps, claim: LoadClaim, { folder, signal }: Loading) {
+  { folder, format, limits, signal, constants }: Loading & { constants: string[] },
+): Promise<{ rows: number; columns: TargetColumn[] }> {
+  const task = { kind: "rewrite", input: INPUT, format, output: OUTPUT, constants, limits } as const;
   const memoryLimitBytes = LIMITS.columnarMemoryBytes;
-  return { folder, memoryLimitBytes, timeoutMs: leftMs(deps, claim), signal };
+  const { rows, columns } = await runColumnar(task, {
+    ...{ folder, memoryLimitBytes, signal },
+    timeoutMs: leftMs(deps, claim),
+  });
+  await rm(path.join(folder, INPUT));
+  if (columns.length === 0 && rows > 0) throw new LoadFailure("unsupported_file", "The file's rows have no columns.");
+  return { rows, columns: targetColumns(columns) };
 }
 
 function leftMs({ clock }: MakeLoadDeps, claim: LoadClaim): number {

@@ -37,11 +37,12 @@ export function leaseUntil(now: Date): Date {
   return new Date(now.getTime() + LIMITS.loadLeaseMs);
 }
 
-/** Takes up a load that waits; null when there is none. */
+/** Takes up a load that waits; null when there is none, or its team has as many under way as it may: it goes on waiting. */
 export function claimLoad(db: Database, loadId: string, now: Date): Promise<LoadClaim | null> {
   return db.command(async (tx) => {
     const row = await tx.row(SinkLoad, "where t.id = $1 for update", [loadId]);
     if (!row || loadMachine.decide(row.state, "claimed") !== "loading") return null;
+    if (await isBusy(tx, row.tenantId, now)) return null; // the end of one of those sends for it
     const fence = row.fence + 1;
     await tx.sql(
       `update data.sink_load set state = 'loading', fence = $3, attempts = attempts + 1, lease_until = $4, started_at = $5
@@ -51,6 +52,14 @@ export function claimLoad(db: Database, loadId: string, now: Date): Promise<Load
     await appendAccountEvent(tx, { tenantId: row.tenantId, type: "load.loading", payload: loadFacts(row), now });
     return claimOf(row, fence, now);
   });
+}
+
+async function isBusy(tx: Tx, tenantId: string, now: Date): Promise<boolean> {
+  const busy = await tx.sql(
+    "select 1 from data.sink_load where tenant_id = $1 and state = 'loading' and lease_until > $2 limit $3",
+    [tenantId, now, LIMITS.loadsAtOnce],
+  );
+  return busy.length >= LIMITS.loadsAtOnce;
 }
 
 function claimOf(row: SinkLoad, fence: number, now: Date): LoadClaim {

@@ -36,6 +36,7 @@ export function settleLoaded({ db, results }: LoadDeps, claim: LoadClaim, made: 
     if (runState === "due") await enqueue(tx, recordRun, { loadId: row.id }, now);
     // An open one goes on with the same credential once the workload is settled.
     if (runState === "final") await releaseConnections(tx, row.id);
+    await sendForNext(tx, row.tenantId, now);
     await tell(tx, row, { word: "loaded", more: { rows: made.rows } }, { results, now });
   });
 }
@@ -72,6 +73,7 @@ export async function markFailed(
     [row.tenantId, row.id, failure.word, now],
   );
   await releaseConnections(tx, row.id);
+  await sendForNext(tx, row.tenantId, now);
   await tell(tx, row, { word: "failed", more: { error: failure.word } }, { results, now });
 }
 
@@ -87,6 +89,15 @@ export async function putBack(tx: Tx, row: SinkLoad, now: Date): Promise<void> {
     [row.tenantId, row.id, now],
   );
   await enqueue(tx, loadOutput, { loadId: row.id }, now);
+}
+
+/** The team's oldest load that waits may have waited for this one's end. */
+async function sendForNext(tx: Tx, tenantId: string, now: Date): Promise<void> {
+  const [next] = await tx.sql<{ id: string }>(
+    "select id from data.sink_load where tenant_id = $1 and state = 'pending' order by created_at, id limit 1",
+    [tenantId],
+  );
+  if (next) await enqueue(tx, loadOutput, { loadId: next.id }, now);
 }
 
 /** In the workload's own stream, and then in the team's, whose lock comes last. */

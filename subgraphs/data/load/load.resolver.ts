@@ -38,6 +38,6 @@ export class SinkLoadResolver {
     description: "What the load waits for; null while it waits for nothing.",
   })
   waitingReason(@Root() { state }: SinkLoad): string | null {
-    return state === "pending" ? "It waits for a worker that has nothing else to do." : null;
+    return state === "pending" ? "It waits for a worker, or for the end of other loads of the team." : null;
   }
 }

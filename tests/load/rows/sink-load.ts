@@ -86,11 +86,9 @@ async function rawCopy(client: pg.Client, folder: string): Promise<void> {
 async function loadOnce(client: pg.Client, folder: string, format: TableFormat): Promise<void> {
   const loadedAt = systemClock.now();
   const run = { workloadId: `wl_bench-${format}`, stageId: "main", generation: 1 };
-  const file = { input: `rows.${format}`, format, limits: TABLE_LIMITS };
-  const table = await runColumnar({ kind: "describe", ...file }, child(folder));
+  const file = { input: `rows.${format}`, format, output: "out.csv", limits: TABLE_LIMITS };
   const constants = ownValues(run, loadedAt);
-  const { columns, rows } = table;
-  await runColumnar({ kind: "toCsv", ...file, output: "out.csv", columns, constants }, child(folder));
+  const { columns, rows } = await runColumnar({ kind: "rewrite", ...file, constants }, child(folder));
   await replaceRows(client, {
     ...{ run, table: `loaded_${format}`, columns: targetColumns(columns), rows, facts: FACTS, loadedAt },
     ...{ file: path.join(folder, "out.csv"), timeoutMs: 600_000, signal: new AbortController().signal },
