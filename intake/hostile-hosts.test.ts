@@ -44,7 +44,7 @@ beforeAll(async () => {
   const store = await openDiskStore(folder);
   app = Fastify();
   await app.register(websocket, { options: { maxPayload: MAX_FRAME_BYTES } });
-  await registerIntake(app, { db, intake, assets: store, outputs: store, now: () => clock.now() });
+  await registerIntake(app, { db, intake, assets: store, outputs: store, clock });
   await app.listen({ port: 0, host: "127.0.0.1" });
   origin = `127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   await insertAccount(db, clock.now());

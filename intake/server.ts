@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import type { Database } from "../infra/db/database.ts";
+import type { Clock } from "../infra/kernel/clock.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
 import { type ObjectStore, ObjectTooLarge, StorageFull, StoreUnavailable } from "../infra/objects/object-store.ts";
 import { MAX_FRAME_BYTES } from "../infra/runner/protocol.ts";
@@ -25,7 +26,7 @@ export interface IntakeServerDeps {
   assets: ObjectStore;
   /** Where outputs are put. */
   outputs: ObjectStore;
-  now(): Date;
+  clock: Clock;
 }
 
 /** The runner protocol on Fastify. `@fastify/websocket` must be registered already. */
@@ -83,7 +84,7 @@ async function takeObject(request: FastifyRequest, reply: FastifyReply, deps: In
   if (!session) return reply.code(401).send({ error: "unauthorized", message: "The session is not the order's." });
   try {
     const bytes = (request.body ?? Readable.from([])) as AsyncIterable<Uint8Array>; // an empty file has no body
-    const results = { db: deps.db, objects: deps.outputs, now: deps.now };
+    const results = { db: deps.db, objects: deps.outputs, clock: deps.clock };
     return await storeResult(results, bytes, { maxBytes: LIMITS.outputBytes });
   } catch (error) {
     if (error instanceof ObjectTooLarge)

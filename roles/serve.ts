@@ -56,7 +56,7 @@ async function serveIntake(app: FastifyInstance, parts: Parts, compute: ComputeS
     wakeups,
   });
   const { assets, results: outputs } = parts.objects;
-  await registerIntake(app, { db, intake, assets, outputs, now: () => clock.now() });
+  await registerIntake(app, { db, intake, assets, outputs, clock });
 }
 
 /** `/healthz`, `/readyz` and `/metrics`: every process has them. */

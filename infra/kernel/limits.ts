@@ -28,6 +28,10 @@ export const LIMITS = {
   resultRetentionDays: 90,
   /** Where a workload ran is known for this long after its end. */
   placementHistoryMs: 365 * 24 * 3_600_000,
+  /** A removal of stored bytes that began so long ago has died; a store answers, or fails, well before. */
+  removalLeaseMs: 240_000,
+  /** Whoever stores bytes that are just being removed waits for so long. */
+  removalWaitMs: 270_000,
   /** Stored bytes that nothing refers to are left alone for this long: something may be about to. */
   unusedObjectMs: 24 * 3_600_000,
   /** A job that no process knows waits for one that does for this long after it was due. */

@@ -10,6 +10,7 @@ import {
   type ObjectStore,
   ObjectTooLarge,
   type OpenObject,
+  type PutTerms,
   requireNamePrefix,
   requireObjectName,
   StorageFull,
@@ -45,10 +46,11 @@ class DiskStore implements ObjectStore {
     await mkdir(this.#temp, { recursive: true, mode: FOLDER_MODE });
   }
 
-  async put(source: AsyncIterable<Uint8Array>, { maxBytes }: { maxBytes: number }): Promise<StoredObject> {
+  async put(source: AsyncIterable<Uint8Array>, { maxBytes, claim }: PutTerms): Promise<StoredObject> {
     const temp = path.join(this.#temp, randomUUID());
     try {
       const stored = await writeAll(temp, source, maxBytes);
+      await claim?.(stored);
       await this.#moveIn(temp, stored.sha256);
       return stored;
     } catch (error) {

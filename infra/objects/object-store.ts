@@ -36,6 +36,15 @@ export interface ListingPage {
   limit: number;
 }
 
+export interface PutTerms {
+  maxBytes: number;
+  /**
+   * Called once, when all bytes are safe and their name is known, before an object of that name is there by this put: the
+   * time to keep it from being removed. It may take its time. What it throws ends the put, and nothing is left.
+   */
+  claim?: (object: StoredObject) => Promise<void>;
+}
+
 /**
  * Where bytes live: assets, outputs, logs and checkpoints, each stored once under its content's hash. The store knows
  * nothing of owners and quotas; who may read which object is decided where it is referred to.
@@ -48,9 +57,9 @@ export interface ObjectStore {
    * @throws ObjectTooLarge as soon as more than `maxBytes` have come
    * @throws StorageFull when no space is left
    * @throws StoreUnavailable when the store is not on this host and cannot be reached or refuses
-   * @throws whatever the stream failed with
+   * @throws whatever the stream, or the claim, failed with
    */
-  put(source: AsyncIterable<Uint8Array>, limits: { maxBytes: number }): Promise<StoredObject>;
+  put(source: AsyncIterable<Uint8Array>, terms: PutTerms): Promise<StoredObject>;
   /**
    * Opens an object for reading; null when there is none. A range that goes beyond the end is cut there.
    *

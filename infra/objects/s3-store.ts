@@ -19,6 +19,7 @@ import {
   ObjectDamaged,
   type ObjectStore,
   type OpenObject,
+  type PutTerms,
   requireNamePrefix,
   requireObjectName,
   type StoredObject,
@@ -46,15 +47,17 @@ export class S3Store implements ObjectStore, CanLink {
     this.#prefix = prefix;
   }
 
-  async put(source: AsyncIterable<Uint8Array>, { maxBytes }: { maxBytes: number }): Promise<StoredObject> {
+  async put(source: AsyncIterable<Uint8Array>, { maxBytes, claim }: PutTerms): Promise<StoredObject> {
     const temp = this.#temp();
     const stored = await uploadStream(this.#within, temp, source, maxBytes);
     const { sha256, bytes } = stored;
     if ("body" in stored) {
+      await claim?.({ sha256, bytes });
       await putWhole(this.#within, this.#keyOf(sha256), stored.body);
       return { sha256, bytes };
     }
     try {
+      await claim?.({ sha256, bytes });
       await copyWithin(this.#within, temp, this.#keyOf(sha256), bytes);
       const copied = await this.#bytesOf(sha256);
       if (copied !== bytes) throw new ObjectDamaged(`the object store copied ${copied} of ${bytes} bytes`);

@@ -6,6 +6,7 @@ import {
   type ObjectStore,
   ObjectTooLarge,
   type OpenObject,
+  type PutTerms,
   requireObjectName,
   type StoredObject,
 } from "../../infra/objects/object-store.ts";
@@ -19,7 +20,7 @@ export class MemoryStore implements Pick<ObjectStore, "put" | "open" | "has"> {
     return [...this.#objects.keys()];
   }
 
-  async put(source: AsyncIterable<Uint8Array>, { maxBytes }: { maxBytes: number }): Promise<StoredObject> {
+  async put(source: AsyncIterable<Uint8Array>, { maxBytes, claim }: PutTerms): Promise<StoredObject> {
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of source) {
@@ -29,6 +30,7 @@ export class MemoryStore implements Pick<ObjectStore, "put" | "open" | "has"> {
     }
     const whole = Buffer.concat(chunks);
     const sha256 = createHash("sha256").update(whole).digest("hex");
+    await claim?.({ sha256, bytes });
     this.#objects.set(sha256, whole);
     return { sha256, bytes };
   }

@@ -6,7 +6,7 @@ import { graphql } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { requestLoaders } from "../../infra/graphql/loaders.ts";
 import { type Actor, SCOPES, type Scope } from "../../infra/kernel/actor.ts";
-import { FakeClock } from "../../infra/kernel/clock.ts";
+import { FakeClock, systemClock } from "../../infra/kernel/clock.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
@@ -67,7 +67,7 @@ async function asset(tenantId: string, name: string) {
   const now = clock.now();
   const upload = await beginUpload(database.db, tenantId, ASSET_LIMITS, now);
   const object = { sha256: randomBytes(32).toString("hex"), bytes: 10 };
-  await claimObject(database.db, upload, object, now);
+  await claimObject({ db: database.db, clock: systemClock }, upload, object);
   const stored = { ...object, name, importedBytes: 10, format: "file" as const };
   const made = await commitUpload(database.db, upload, stored, ASSET_LIMITS, now);
   await clock.advance(1);

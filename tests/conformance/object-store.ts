@@ -7,6 +7,7 @@ import {
   type ObjectStore,
   ObjectTooLarge,
   RangeNotSatisfiable,
+  type StoredObject,
 } from "../../infra/objects/object-store.ts";
 
 /** A store for one test, empty at first. */
@@ -157,6 +158,24 @@ export function objectStoreConformance(name: string, make: () => Promise<StoreUn
       expect(await store.has(sha256(bytes))).toBe(false);
       expect(await under.leftovers()).toEqual([]);
     });
+
+    test.each([1_000, 6_000_000])(
+      "has %i bytes claimed before they are there, and leaves nothing when that fails",
+      async (size) => {
+        const bytes = randomBytes(size);
+        const object = { sha256: sha256(bytes), bytes: size };
+        const claimed: unknown[] = [];
+        const claim = async (seen: StoredObject) => {
+          claimed.push(seen, await store.has(seen.sha256));
+        };
+        const refused = store.put(stream(bytes), { ...LIMIT, claim: () => Promise.reject(new Error("not ours")) });
+        await expect(refused).rejects.toThrow("not ours");
+        expect(await under.leftovers()).toEqual([]);
+        expect(await store.put(stream(bytes), { ...LIMIT, claim })).toEqual(object);
+        expect(claimed).toEqual([object, false]);
+        expect(await store.has(object.sha256)).toBe(true);
+      },
+    );
 
     test("an equal object survives a put of it that breaks", async () => {
       const bytes = randomBytes(1_000);

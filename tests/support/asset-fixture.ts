@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect } from "vitest";
 import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
-import { FakeClock } from "../../infra/kernel/clock.ts";
+import { type Clock, FakeClock } from "../../infra/kernel/clock.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import { assetsById, listAssets } from "../../subgraphs/data/asset/asset.commands.ts";
@@ -52,6 +52,15 @@ export async function assetFixture() {
     },
     upload: (actor: Actor, name: string, content: string | Uint8Array, limits?: Partial<AssetLimits>) =>
       storeUpload(deps(limits), actor, { name, stream: inPieces(Buffer.from(content)) }),
+    /** An upload that sees another clock than the others. */
+    uploadBy: (by: Clock, actor: Actor, content: string, limits?: Partial<AssetLimits>) =>
+      storeUpload({ ...deps(limits), clock: by }, actor, { name: "a", stream: inPieces(Buffer.from(content)) }),
+    /** The fixture's clock, but for what a sleep does. */
+    clockThat: (sleep: Clock["sleep"]): Clock => ({
+      now: () => clock.now(),
+      monotonicMs: () => clock.monotonicMs(),
+      sleep,
+    }),
     read: async (sha256: string) => all((await objects.open(sha256))!.stream as AsyncIterable<Uint8Array>),
     get: async (actor: Actor, id: string) => (await assetsById(db, actor.tenantId, [id], clock.now()))[0]!,
     remove: (actor: Actor, id: string, store: ObjectStore = objects) =>

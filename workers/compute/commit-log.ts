@@ -15,7 +15,7 @@ const CHUNKS_A_READ = 32;
  * hash: a second run stores the same bytes under the same name. What is committed is what we have, under a digest of
  * ours; where bytes are missing, the log ends before them and its end counts as lost.
  */
-export function commitLogJob(logs: Pick<ObjectStore, "put" | "has">): JobImplementation<{ placementId: string }> {
+export function commitLogJob(logs: Pick<ObjectStore, "put">): JobImplementation<{ placementId: string }> {
   return implementJob(commitLog, async ({ placementId }, { db, clock, logger }) => {
     const placement = await db.row(
       Placement,
@@ -23,7 +23,7 @@ export function commitLogJob(logs: Pick<ObjectStore, "put" | "has">): JobImpleme
       [placementId],
     );
     if (!placement || placement.logBytes === 0) return DONE;
-    const deps = { db, objects: logs, now: () => clock.now() };
+    const deps = { db, objects: logs, clock };
     const stored = await storeResult(deps, chunksOf(db, placement), { maxBytes: placement.logBytes });
     const now = clock.now();
     const committed = await db.command(async (tx) => {

@@ -55,7 +55,6 @@ export async function fetchImport(
   const done = watch.run();
   try {
     const imported = await fetchAndStore(deps, claim, { token, meter: watch.meter, signal });
-    await claimImported(db, claim, imported, clock.now());
     if (!(await deps.objects.has(imported.sha256))) throw new Refused(ASSET.asset_commit_failed);
     await commitImport(db, claim, imported, limits, clock.now());
   } catch (error) {
@@ -92,7 +91,8 @@ async function fetchAndStore(
 /** Tells the source's failures, which come through the store's streams, from the store's own. */
 async function store(deps: ImportDeps, claim: ImportClaim, content: Content, meter: ByteMeter): Promise<StoredObject> {
   try {
-    return await storeContent(deps, `${claim.assetId}-${claim.fence}`, content);
+    const claimed = (object: StoredObject) => claimImported(deps, claim, object);
+    return await storeContent(deps, `${claim.assetId}-${claim.fence}`, content, claimed);
   } catch (error) {
     const failure = error instanceof FetchFailed ? error : meter.failure;
     throw failure instanceof FetchFailed ? failure : storeRefusal(error);

@@ -5,6 +5,7 @@ import { runColumnar } from "../../infra/columnar/run-columnar.ts";
 import { ColumnarFailure } from "../../infra/columnar/task.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { type ObjectStore, ObjectTooLarge, type StoredObject } from "../../infra/objects/object-store.ts";
+import { type ClaimBytes, NotClaimed, toldApart } from "../../subgraphs/data/asset/store-content.ts";
 import type { DatabaseDeps } from "../../subgraphs/data/connection/open-database.ts";
 import { parquetType } from "../../subgraphs/data/export/column-types.ts";
 import { copyQuery, type QueryResult, queryFailure } from "../../subgraphs/data/export/copy-query.ts";
@@ -34,14 +35,14 @@ export interface MadeExport extends StoredObject {
 export async function makeExport(
   deps: MakeExportDeps,
   claim: ExportClaim,
-  { counter, signal }: { counter: RecordCounter; signal: AbortSignal },
+  { counter, signal, claimed }: { counter: RecordCounter; signal: AbortSignal; claimed: ClaimBytes },
 ): Promise<MadeExport> {
   const folder = path.join(deps.scratchDir, `${claim.exportId}-${claim.fence}`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
     const result = await readQuery(deps, claim, { folder, counter, signal });
     const file = claim.format === "csv" ? RESULT : await writeParquet(deps, claim, { folder, result, signal });
-    const stored = await store(deps.objects, path.join(folder, file), signal);
+    const stored = await store(deps.objects, path.join(folder, file), claimed, signal);
     return { ...stored, rows: result.rows, importedBytes: result.bytes };
   } catch (error) {
     // What ended it says why, whatever it looked like to what was cut off.
@@ -138,11 +139,17 @@ function parquetFailure(failure: ColumnarFailure): ExportFailure {
   }
 }
 
-async function store(objects: ObjectStore, file: string, signal: AbortSignal): Promise<StoredObject> {
+async function store(
+  objects: ObjectStore,
+  file: string,
+  claimed: ClaimBytes,
+  signal: AbortSignal,
+): Promise<StoredObject> {
   const { size } = await stat(file);
   try {
-    return await objects.put(createReadStream(file, { signal }), { maxBytes: size });
+    return await objects.put(createReadStream(file, { signal }), { maxBytes: size, claim: toldApart(claimed) });
   } catch (error) {
+    if (error instanceof NotClaimed) throw error.cause;
     if (error instanceof ObjectTooLarge) throw error; // it grew while nobody had it: a fault
     throw new ExportFailure("internal", "The object store could not take the file.", error);
   }

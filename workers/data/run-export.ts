@@ -1,5 +1,6 @@
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { Refused } from "../../infra/kernel/refusal.ts";
+import type { StoredObject } from "../../infra/objects/object-store.ts";
 import { DONE, implementJob, type JobContext, type JobImplementation } from "../../infra/queue/implement-job.ts";
 import { ASSET } from "../../subgraphs/data/asset/asset.refusals.ts";
 import type { AssetLimits } from "../../subgraphs/data/asset/asset-limits.ts";
@@ -59,8 +60,8 @@ async function perform(
   { db, clock }: JobContext,
   { watch, signal }: { watch: ExportWatch; signal: AbortSignal },
 ): Promise<void> {
-  const made = await makeExport({ ...deps, db, clock }, claim, { counter: watch.counter, signal });
-  await claimExported(db, claim, made, clock.now());
+  const claimed = (object: StoredObject) => claimExported({ db, clock }, claim, object);
+  const made = await makeExport({ ...deps, db, clock }, claim, { counter: watch.counter, signal, claimed });
   if (!(await deps.objects.has(made.sha256))) throw new Refused(ASSET.asset_commit_failed);
   await commitExport(db, claim, made, deps.limits, clock.now());
 }

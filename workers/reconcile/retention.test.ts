@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -6,14 +5,15 @@ import { Readable } from "node:stream";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { IdempotencyKey, once } from "../../infra/db/idempotency.ts";
 import { enqueue, OutboxRow } from "../../infra/db/outbox.ts";
-import { FakeClock } from "../../infra/kernel/clock.ts";
+import { type Clock, FakeClock } from "../../infra/kernel/clock.ts";
+import { LIMITS } from "../../infra/kernel/limits.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import { defineJob } from "../../infra/queue/define-job.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { computeEntities } from "../../subgraphs/compute/entities.ts";
 import { collectResultBytes } from "../../subgraphs/compute/output/collect-result-bytes.ts";
-import { holdResult, ResultBeingRemoved, storeResult } from "../../subgraphs/compute/output/result-object.commands.ts";
+import { holdResult, storeResult } from "../../subgraphs/compute/output/result-object.commands.ts";
 import { collectAssetBytes } from "../../subgraphs/data/asset/collect-asset-bytes.ts";
 import { dataEntities } from "../../subgraphs/data/entities.ts";
 import { insertPlaced, TENANT } from "../../tests/support/compute-fixtures.ts";
@@ -68,8 +68,8 @@ const round = (stores: Partial<Pick<RetentionDeps, "assets" | "results">> = {}) 
     knownJobs: [knownJob.name],
   }).run(new AbortController().signal, null);
 
-const put = (text: string) =>
-  storeResult({ db: database.db, objects: results, now: () => clock.now() }, Readable.from([Buffer.from(text)]), {
+const put = (text: string, at: Clock = clock) =>
+  storeResult({ db: database.db, objects: results, clock: at }, Readable.from([Buffer.from(text)]), {
     maxBytes: 1_000,
   });
 
@@ -198,7 +198,7 @@ test("a long list of objects is walked over many rounds", async () => {
   expect([removed, rounds]).toEqual([names.length, 5]);
 });
 
-test("a reference that is being written keeps its bytes; one that comes later is told that they go", async () => {
+test("a reference that is being written keeps its bytes; bytes that come later wait until they are gone", async () => {
   const object = await put("contended");
   clock.advance(2 * DAY_MS);
   const collect = (objects: Pick<ObjectStore, "remove">) =>
@@ -208,33 +208,58 @@ test("a reference that is being written keeps its bytes; one that comes later is
     expect((await collect(results)).removed).toBe(0); // the row is held: it is passed by
   });
   let late = true;
+  let again: Promise<{ sha256: string }> | null = null;
   const slow = {
     remove: async (sha256: string) => {
       late = await database.db.command((tx) => holdResult(tx, object, clock.now()));
-      await expect(put("contended")).rejects.toThrow(ResultBeingRemoved);
+      const waits = Promise.withResolvers<void>();
+      const sleep = (ms: number) => {
+        waits.resolve();
+        return clock.sleep(ms);
+      };
+      again = put("contended", { now: () => clock.now(), monotonicMs: () => clock.monotonicMs(), sleep });
+      await waits.promise;
       await results.remove(sha256);
     },
   };
   expect((await collect(slow)).removed).toBe(1);
   expect(late).toBe(false);
-  expect((await put("contended")).sha256).toBe(createHash("sha256").update("contended").digest("hex"));
+  await clock.advance(1_000);
+  expect(await again).toMatchObject({ sha256: object.sha256 });
+  expect(await results.has(object.sha256)).toBe(true);
 });
 
-test("a removal that died is finished by another one ten minutes later", async () => {
-  await put("half removed");
-  clock.advance(2 * DAY_MS);
-  const dying = {
+test("a removal that failed is free at once, one that died after its lease, for who removes or stores the bytes", async () => {
+  const { sha256 } = await put("half removed");
+  await clock.advance(2 * DAY_MS);
+  const failing = {
     remove: async () => {
-      throw new Error("the process died");
+      throw new Error("the store is away");
     },
   };
   const collect = (objects: Pick<ObjectStore, "remove">) =>
     collectResultBytes({ db: database.db, objects, clock }, { after: null, limit: 10 });
-  await expect(collect(dying)).rejects.toThrow("died");
-  expect((await collect(results)).removed).toBe(0);
-  clock.advance(600_001);
+  const die = () => database.db.sql("update compute.result_object set removing_since = $1", [clock.now()]);
+  await expect(collect(failing)).rejects.toThrow("away");
   expect((await collect(results)).removed).toBe(1);
   expect(await stored()).toBe(0);
+
+  await put("half removed");
+  await clock.advance(2 * DAY_MS);
+  await die();
+  expect((await collect(results)).removed).toBe(0);
+  await clock.advance(LIMITS.removalLeaseMs + 1);
+  expect((await collect(results)).removed).toBe(1);
+
+  await put("half removed");
+  await clock.advance(2 * DAY_MS);
+  await die();
+  const diedAtMs = clock.monotonicMs();
+  const sleep = (ms: number) => clock.advance(ms * 20);
+  await put("half removed", { now: () => clock.now(), monotonicMs: () => clock.monotonicMs(), sleep });
+  expect(clock.monotonicMs() - diedAtMs).toBeGreaterThanOrEqual(LIMITS.removalLeaseMs);
+  expect((await collect(results)).removed).toBe(0);
+  expect(await results.has(sha256)).toBe(true);
 });
 
 test("a store that is away keeps nothing else from ending", async () => {
@@ -246,7 +271,6 @@ test("a store that is away keeps nothing else from ending", async () => {
   const stores = { assets: { list: away }, results: { list: away, remove: away } };
   await expect(round(stores)).rejects.toThrow("3 of 7 steps failed");
   expect(await counts(workloadId)).toMatchObject({ outputs: 0, logs: 0 });
-  clock.advance(600_001); // what was marked is taken up again
   await round();
   expect(await stored()).toBe(0);
 });

@@ -1,6 +1,7 @@
 import type { Database } from "../../../infra/db/database.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { removalsDeadBefore } from "../../../infra/objects/claim-bytes.ts";
 import type { ObjectStore } from "../../../infra/objects/object-store.ts";
 
 export interface CollectDeps {
@@ -25,9 +26,8 @@ export const RESULT_REFERENCES = [
 
 const UNUSED = RESULT_REFERENCES.map((reference) => `not ${reference}`).join(" and ");
 
-/** A removal that did not finish is taken up by another process after this; its own process gives up well before. */
-const REMOVAL_LEASE_MS = 600_000;
-const REMOVAL_GIVES_UP_MS = REMOVAL_LEASE_MS / 2;
+/** What a removal has not come to by then it lets go, so nobody waits long for bytes that it has not touched. */
+const REMOVAL_GIVES_UP_MS = 20_000;
 
 export interface Collected {
   /** Objects that went. */
@@ -54,11 +54,17 @@ export async function collectResultBytes(
   const marked = await markGarbage(db, names, now);
   const startedMs = clock.monotonicMs();
   let removed = 0;
-  for (const sha256 of marked) {
-    if (clock.monotonicMs() - startedMs > REMOVAL_GIVES_UP_MS) break;
-    await objects.remove(sha256);
-    const gone = "delete from compute.result_object where sha256 = $1 and removing_since = $2 returning sha256";
-    removed += (await db.sql(gone, [sha256, now])).length;
+  try {
+    for (const sha256 of marked) {
+      if (clock.monotonicMs() - startedMs > REMOVAL_GIVES_UP_MS) break;
+      await objects.remove(sha256);
+      const gone = "delete from compute.result_object where sha256 = $1 and removing_since = $2 returning sha256";
+      removed += (await db.sql(gone, [sha256, now])).length;
+    }
+  } finally {
+    const free =
+      "update compute.result_object set removing_since = null where sha256 = any($1) and removing_since = $2";
+    await db.sql(free, [marked, now]);
   }
   return { removed, after: names.length < limit ? null : names.at(-1)! };
 }
@@ -70,7 +76,7 @@ function markGarbage(db: Database, names: readonly string[], now: Date): Promise
       `select o.sha256 from compute.result_object o
         where o.sha256 = any($1) and o.stored_at < $2 and (o.removing_since is null or o.removing_since < $3) and ${UNUSED}
         order by o.sha256 for update skip locked`,
-      [names, new Date(now.getTime() - LIMITS.unusedObjectMs), new Date(now.getTime() - REMOVAL_LEASE_MS)],
+      [names, new Date(now.getTime() - LIMITS.unusedObjectMs), removalsDeadBefore(now)],
     );
     const marked = await tx.sql<{ sha256: string }>(
       `update compute.result_object o set removing_since = $1 where o.sha256 = any($2) and ${UNUSED} returning o.sha256`,

@@ -1,15 +1,13 @@
 import type { Database } from "../../../infra/db/database.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
+import { removalsDeadBefore } from "../../../infra/objects/claim-bytes.ts";
 import type { ObjectStore } from "../../../infra/objects/object-store.ts";
 import { ASSET } from "./asset.refusals.ts";
 
 /** Whether nothing refers to the object `o`. An asset that is being deleted has given its bytes up already. */
 export const UNUSED = `not exists (select 1 from data.asset a where a.sha256 = o.sha256 and a.state not in ('deleting', 'deleted'))
                 and not exists (select 1 from data.asset_upload u where u.sha256 = o.sha256)`;
-
-/** A removal that did not finish is taken up by another process after this. */
-export const REMOVAL_LEASE_MS = 600_000;
 
 /**
  * Removes an object that nothing refers to any more; leaves one that something does, or that another process is removing.
@@ -28,7 +26,7 @@ export async function removeIfUnused(
     return tx.sql(
       `update data.asset_object o set removing_since = $2
         where o.sha256 = $1 and (o.removing_since is null or o.removing_since < $3) and ${UNUSED} returning 1`,
-      [sha256, now, new Date(now.getTime() - REMOVAL_LEASE_MS)],
+      [sha256, now, removalsDeadBefore(now)],
     );
   });
   if (marked.length === 0) return;

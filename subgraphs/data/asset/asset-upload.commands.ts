@@ -1,6 +1,9 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
+import type { Clock } from "../../../infra/kernel/clock.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
+import { claimWhenFree, removalsDeadBefore } from "../../../infra/objects/claim-bytes.ts";
+import type { StoredObject } from "../../../infra/objects/object-store.ts";
 import { insertAsset, newAsset } from "./asset.commands.ts";
 import type { Asset, AssetFormat } from "./asset.entity.ts";
 import { ASSET } from "./asset.refusals.ts";
@@ -41,37 +44,36 @@ export function reportUpload(
   });
 }
 
-/**
- * Keeps stored bytes from being removed until the upload is committed or abandoned. The bytes may have gone between their
- * storing and this: the caller looks after them once more. `asset_commit_failed` when they are just being removed.
- */
+/** Keeps bytes from being removed until the upload is committed or abandoned; waits while equal ones just are. */
 export function claimObject(
-  db: Database,
+  { db, clock }: { db: Database; clock: Clock },
   upload: Upload,
-  object: { sha256: string; bytes: number },
-  now: Date,
+  object: StoredObject,
 ): Promise<void> {
-  return db.command((tx) => claimObjectIn(tx, upload, object, now));
+  return requireFree(clock, () => db.command((tx) => claimObjectIn(tx, upload, object, clock.now())));
 }
 
-/** `claimObject` within a transaction. */
-export async function claimObjectIn(
-  tx: Tx,
-  upload: Upload,
-  object: { sha256: string; bytes: number },
-  now: Date,
-): Promise<void> {
+/** Repeats a claim while equal bytes are being removed; `asset_commit_failed` when that takes beyond all measure. */
+export async function requireFree(clock: Clock, claim: () => Promise<boolean>): Promise<void> {
+  if (await claimWhenFree(clock, claim)) return;
+  throw new Refused(ASSET.asset_commit_failed, {
+    message: "The same content was just being deleted.",
+    fix: "Repeat the request.",
+  });
+}
+
+/** `claimObject` within a transaction; false when the bytes are just being removed, and nothing is kept then. */
+export async function claimObjectIn(tx: Tx, upload: Upload, object: StoredObject, now: Date): Promise<boolean> {
   const [row] = await tx.sql<{ removing_since: Date | null }>(
     `insert into data.asset_object (sha256, bytes, created_at) values ($1, $2, $3)
-     on conflict (sha256) do update set bytes = excluded.bytes returning removing_since`,
-    [object.sha256, object.bytes, now],
+     on conflict (sha256) do update set bytes = excluded.bytes,
+       removing_since = case when asset_object.removing_since > $4 then asset_object.removing_since end
+     returning removing_since`,
+    [object.sha256, object.bytes, now, removalsDeadBefore(now)],
   );
-  if (row!.removing_since)
-    throw new Refused(ASSET.asset_commit_failed, {
-      message: "The same content was just being deleted.",
-      fix: "Repeat the request.",
-    });
+  if (row!.removing_since) return false;
   await putUpload(tx, upload, object.bytes, object.sha256, now);
+  return true;
 }
 
 /** Makes the asset of a claimed upload; refused as `storage_quota_exceeded` when the team's storage cannot take it. */
@@ -104,7 +106,7 @@ export async function endUpload(tx: Tx, upload: Upload): Promise<void> {
   await tx.sql("delete from data.asset_upload where tenant_id = $1 and id = $2", [upload.tenantId, upload.id]);
 }
 
-/** Writes the upload's row, also when a sweep took it because it had been silent for long. */
+/** Writes the upload's row, also when a sweep took it because it had been silent for long. What it claimed stays so. */
 export async function putUpload(
   tx: Tx,
   upload: Upload,
@@ -114,7 +116,8 @@ export async function putUpload(
 ): Promise<void> {
   await tx.sql(
     `insert into data.asset_upload (id, tenant_id, staged_bytes, sha256, started_at, seen_at) values ($1, $2, $3, $4, $5, $6)
-     on conflict (id) do update set staged_bytes = excluded.staged_bytes, sha256 = excluded.sha256, seen_at = excluded.seen_at`,
+     on conflict (id) do update set staged_bytes = excluded.staged_bytes,
+       sha256 = coalesce(excluded.sha256, asset_upload.sha256), seen_at = excluded.seen_at`,
     [upload.id, upload.tenantId, stagedBytes, sha256, upload.startedAt, now],
   );
 }

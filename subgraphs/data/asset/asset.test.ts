@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { type AssetFixture, assetFixture } from "../../../tests/support/asset-fixture.ts";
 import { listAssets } from "./asset.commands.ts";
 import { Asset } from "./asset.entity.ts";
@@ -107,7 +108,7 @@ test("bytes go when the last asset that has them is deleted, and not before", as
   expect(await f.collect()).toBe(0);
 });
 
-test("bytes that are being removed are not used again, and an upload of them works after", async () => {
+test("an upload of bytes that are just being removed waits until they are gone, and keeps its own", async () => {
   const actor = f.team();
   const asset = await f.upload(actor, "a", "contested");
   const removing = Promise.withResolvers<void>();
@@ -121,13 +122,48 @@ test("bytes that are being removed are not used again, and an upload of them wor
   });
   const deleting = f.remove(actor, asset.id, slow);
   await removing.promise;
-  await expect(f.upload(actor, "again", "contested")).rejects.toMatchObject({
+  let waited = 0;
+  const again = await f.uploadBy(
+    f.clockThat(async (ms) => {
+      waited++;
+      goOn.resolve();
+      await deleting;
+      await f.clock.advance(ms);
+    }),
+    actor,
+    "contested",
+  );
+  expect(waited).toBeGreaterThan(0);
+  expect(await deleting).toMatchObject({ state: "deleted" });
+  expect((await f.read(again.sha256!)).toString()).toBe("contested");
+});
+
+test("a removal whose process died keeps an upload of the same bytes waiting for its lease only", async () => {
+  const actor = f.team();
+  const asset = await f.upload(actor, "a", "left half removed");
+  const dying = f.storeThat({ remove: () => Promise.reject(new Error("died")) });
+  await expect(f.remove(actor, asset.id, dying)).rejects.toThrow();
+  const mark = () =>
+    f.db.sql("update data.asset_object set removing_since = $2 where sha256 = $1", [asset.sha256, f.clock.now()]);
+  await mark();
+  const diedAtMs = f.clock.monotonicMs();
+  const again = await f.uploadBy(
+    f.clockThat((ms) => f.clock.advance(ms * 20)),
+    actor,
+    "left half removed",
+  );
+  expect(f.clock.monotonicMs() - diedAtMs).toBeGreaterThanOrEqual(LIMITS.removalLeaseMs);
+  await f.collect();
+  expect((await f.read(again.sha256!)).toString()).toBe("left half removed");
+
+  const endless = f.clockThat(async (ms) => {
+    await f.clock.advance(ms * 20);
+    await mark(); // one removal after the other takes them up, and none ends
+  });
+  await mark();
+  await expect(f.uploadBy(endless, f.team(), "left half removed")).rejects.toMatchObject({
     kind: { code: "asset_commit_failed", status: 500 },
   });
-  goOn.resolve();
-  expect(await deleting).toMatchObject({ state: "deleted" });
-  const again = await f.upload(actor, "again", "contested");
-  expect((await f.read(again.sha256!)).toString()).toBe("contested");
 });
 
 test("a store that refuses leaves the asset deleting, out of use and counted, until the deletion is repeated", async () => {
@@ -168,13 +204,14 @@ test("an upload of content that another team is deleting keeps it", async () => 
 test("under uploads, deletions and collections at once every asset keeps its bytes", async () => {
   const actor = f.team();
   const limits = { importsAtOnce: 1_000 };
+  const patient = f.clockThat(async (ms) => {
+    await new Promise((resolve) => setTimeout(resolve, 5)); // the others do something
+    await f.clock.advance(ms);
+  });
   const worker = async (seed: number) => {
     for (let i = 0; i < 8; i++) {
-      const asset = await f.upload(actor, "a", `content ${(seed + i) % 3}`, limits).catch((error) => {
-        if (error.kind?.code === "asset_commit_failed") return null; // removed just then: the sender tries again
-        throw error;
-      });
-      if (asset && (seed + i) % 2 === 0) await f.remove(actor, asset.id);
+      const asset = await f.uploadBy(patient, actor, `content ${(seed + i) % 3}`, limits);
+      if ((seed + i) % 2 === 0) await f.remove(actor, asset.id);
       if (i % 3 === seed % 3) await f.collect();
     }
   };

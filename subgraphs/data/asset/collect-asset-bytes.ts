@@ -1,8 +1,9 @@
 import type { Database } from "../../../infra/db/database.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { removalsDeadBefore } from "../../../infra/objects/claim-bytes.ts";
 import type { ObjectStore } from "../../../infra/objects/object-store.ts";
-import { REMOVAL_LEASE_MS, UNUSED } from "./asset-object.ts";
+import { UNUSED } from "./asset-object.ts";
 import { finishDeletions } from "./delete-asset.ts";
 
 export interface CollectDeps {
@@ -12,8 +13,8 @@ export interface CollectDeps {
   clock: Clock;
 }
 
-/** Its own process gives a removal up well before another takes it up. */
-const REMOVAL_GIVES_UP_MS = REMOVAL_LEASE_MS / 2;
+/** What a removal has not come to by then it lets go, so nobody waits long for bytes that it has not touched. */
+const REMOVAL_GIVES_UP_MS = 20_000;
 
 /**
  * Removes bytes that nothing refers to any more, at most `limit` objects: those of deleted assets and of uploads that
@@ -29,11 +30,16 @@ export async function collectAssetBytes(deps: CollectDeps, limit = 100): Promise
   const marked = await markGarbage(db, now, limit);
   const startedMs = clock.monotonicMs();
   let removed = 0;
-  for (const sha256 of marked) {
-    if (clock.monotonicMs() - startedMs > REMOVAL_GIVES_UP_MS) break;
-    await objects.remove(sha256);
-    const gone = "delete from data.asset_object where sha256 = $1 and removing_since = $2 returning sha256";
-    removed += (await db.sql(gone, [sha256, now])).length;
+  try {
+    for (const sha256 of marked) {
+      if (clock.monotonicMs() - startedMs > REMOVAL_GIVES_UP_MS) break;
+      await objects.remove(sha256);
+      const gone = "delete from data.asset_object where sha256 = $1 and removing_since = $2 returning sha256";
+      removed += (await db.sql(gone, [sha256, now])).length;
+    }
+  } finally {
+    const free = "update data.asset_object set removing_since = null where sha256 = any($1) and removing_since = $2";
+    await db.sql(free, [marked, now]);
   }
   return removed;
 }
@@ -56,7 +62,7 @@ function markGarbage(db: Database, now: Date, limit: number): Promise<string[]> 
       `select o.sha256 from data.asset_object o
         where (o.removing_since is null or o.removing_since < $1) and ${UNUSED}
         order by o.created_at limit $2 for update skip locked`,
-      [new Date(now.getTime() - REMOVAL_LEASE_MS), limit],
+      [removalsDeadBefore(now), limit],
     );
     const marked = await tx.sql<{ sha256: string }>(
       `update data.asset_object o set removing_since = $1 where o.sha256 = any($2) and ${UNUSED} returning o.sha256`,

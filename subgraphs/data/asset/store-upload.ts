@@ -46,7 +46,6 @@ export async function storeUpload(
     const bytes = meter.through(input.stream);
     const content: Content = kind ? { as: "archive", kind, bytes } : { as: "file", bytes };
     const object = await store(deps, upload, content, meter);
-    await claimObject(db, upload, object, clock.now());
     if (!(await deps.objects.has(object.sha256))) throw new Refused(ASSET.asset_commit_failed);
     const stored = { name, ...object, importedBytes: meter.bytes, format: formatOf(content) };
     return await commitUpload(db, upload, stored, limits, clock.now());
@@ -60,7 +59,7 @@ export async function storeUpload(
 /** Tells who is to blame when it fails: the sender (400) or the store (502, worth another try). */
 async function store(deps: UploadDeps, upload: Upload, content: Content, meter: ByteMeter): Promise<StoredObject> {
   try {
-    return await storeContent(deps, upload.id, content);
+    return await storeContent(deps, upload.id, content, (object) => claimObject(deps, upload, object));
   } catch (error) {
     if (error instanceof Refused || meter.failure === null) throw storeRefusal(error);
     const broken = new Refused(ASSET.invalid_import, { message: "The upload broke off before its end." });

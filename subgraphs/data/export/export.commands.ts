@@ -1,12 +1,13 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
 import { enqueue } from "../../../infra/db/outbox.ts";
+import type { Clock } from "../../../infra/kernel/clock.ts";
 import type { StoredObject } from "../../../infra/objects/object-store.ts";
 import { appendAccountEvent } from "../account-event/append-account-event.ts";
 import { Asset } from "../asset/asset.entity.ts";
 import { announceState } from "../asset/asset-events.ts";
 import type { AssetLimits } from "../asset/asset-limits.ts";
 import { lockTeam, requireSpace } from "../asset/asset-space.ts";
-import { claimObjectIn, endUpload, putUpload, type Upload } from "../asset/asset-upload.commands.ts";
+import { claimObjectIn, endUpload, putUpload, requireFree, type Upload } from "../asset/asset-upload.commands.ts";
 import { releaseConnections } from "../connection/connection-uses.ts";
 import { runExport } from "../jobs.ts";
 import type { QueryExport } from "./export.entity.ts";
@@ -53,18 +54,25 @@ export function reportExport(
   });
 }
 
-/** Keeps the stored bytes from being removed; `asset_commit_failed` when they are just being removed. */
-export function claimExported(db: Database, claim: ExportClaim, object: StoredObject, now: Date): Promise<void> {
-  return db.command(async (tx) => {
-    await requireClaim(tx, claim);
-    await claimObjectIn(tx, uploadOf(claim), object, now);
-    await tx.sql("update data.query_export set object_sha256 = $3, lease_until = $4 where tenant_id = $1 and id = $2", [
-      claim.tenantId,
-      claim.exportId,
-      object.sha256,
-      leaseUntil(now),
-    ]);
-  });
+/** Keeps the bytes from being removed; waits while equal ones just are. */
+export function claimExported(
+  { db, clock }: { db: Database; clock: Clock },
+  claim: ExportClaim,
+  object: StoredObject,
+): Promise<void> {
+  return requireFree(clock, () => db.command((tx) => claimExportedIn(tx, claim, object, clock.now())));
+}
+
+async function claimExportedIn(tx: Tx, claim: ExportClaim, object: StoredObject, now: Date): Promise<boolean> {
+  await requireClaim(tx, claim);
+  if (!(await claimObjectIn(tx, uploadOf(claim), object, now))) return false;
+  await tx.sql("update data.query_export set object_sha256 = $3, lease_until = $4 where tenant_id = $1 and id = $2", [
+    claim.tenantId,
+    claim.exportId,
+    object.sha256,
+    leaseUntil(now),
+  ]);
+  return true;
 }
 
 /** Makes the asset ready; refused as `storage_quota_exceeded` when the team's storage cannot take it. */

@@ -1,5 +1,6 @@
 import type { Database, Tx } from "../../../../infra/db/database.ts";
 import { enqueue } from "../../../../infra/db/outbox.ts";
+import type { Clock } from "../../../../infra/kernel/clock.ts";
 import { Refused } from "../../../../infra/kernel/refusal.ts";
 import type { StoredObject } from "../../../../infra/objects/object-store.ts";
 import { importAsset } from "../../jobs.ts";
@@ -9,7 +10,7 @@ import { ASSET } from "../asset.refusals.ts";
 import { announceState } from "../asset-events.ts";
 import type { AssetLimits } from "../asset-limits.ts";
 import { lockTeam, requireSpace } from "../asset-space.ts";
-import { claimObjectIn, endUpload, putUpload, type Upload } from "../asset-upload.commands.ts";
+import { claimObjectIn, endUpload, putUpload, requireFree, type Upload } from "../asset-upload.commands.ts";
 import { endClaim, type ImportClaim, renewClaim } from "./import-claim.ts";
 
 /** An import's place among its team's uploads has its asset's id. */
@@ -43,12 +44,19 @@ export function reportImport(
   });
 }
 
-/** Keeps the stored bytes from being removed; `asset_commit_failed` when they are just being removed. */
-export function claimImported(db: Database, claim: ImportClaim, object: StoredObject, now: Date): Promise<void> {
-  return db.command(async (tx) => {
-    await renewClaim(tx, claim, now);
-    await claimObjectIn(tx, uploadOf(claim), object, now);
-  });
+/** Keeps the bytes from being removed; waits while equal ones just are. */
+export function claimImported(
+  { db, clock }: { db: Database; clock: Clock },
+  claim: ImportClaim,
+  object: StoredObject,
+): Promise<void> {
+  return requireFree(clock, () =>
+    db.command(async (tx) => {
+      const now = clock.now();
+      await renewClaim(tx, claim, now);
+      return claimObjectIn(tx, uploadOf(claim), object, now);
+    }),
+  );
 }
 
 /** What an import came to. */
