@@ -129,6 +129,8 @@ export const LIMITS = {
   loadRecordBytes: 8 * 1024 * 1024,
   /** One Parquet row group, decoded. */
   loadRowGroupBytes: 128 * 1024 * 1024,
+  /** A deleted connection is kept for this long, and for longer while anything refers to it. */
+  deletedConnectionMs: 30 * 24 * 3_600_000,
   /** Loads of a team that are done at once. */
   loadsAtOnce: 2,
   /** From taking a load up to its end. */

@@ -3,6 +3,7 @@ import type { Clock } from "../../infra/kernel/clock.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import { collectAssetBytes } from "../../subgraphs/data/asset/collect-asset-bytes.ts";
+import { sweepConnections } from "../../subgraphs/data/connection/sweep-connections.ts";
 import { destroyRetiredSecrets } from "../../subgraphs/data/secret/destroy-retired-secrets.ts";
 import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
@@ -20,7 +21,7 @@ const ABANDONED_MS = 24 * 3600 * 1000;
 /** Log rows that one round takes. */
 const LOG_BATCH = 5_000;
 
-/** Removes what nothing can need any more: bytes of deleted assets, retired secrets, live log rows, leftovers of puts. */
+/** Removes what nothing can need any more: bytes of deleted assets, retired secrets, deleted connections, live log rows, leftovers of puts. */
 export function housekeeping(deps: HousekeepingDeps): Reconciler {
   return {
     name: "housekeeping",
@@ -30,6 +31,7 @@ export function housekeeping(deps: HousekeepingDeps): Reconciler {
       await eachStep([
         () => collectAssetBytes({ db: deps.db, objects: deps.assets, clock: deps.clock }),
         () => destroyRetiredSecrets(deps.db, now),
+        () => sweepConnections(deps.db, now),
         () => sweepLogRows(deps.db, now),
         () => deps.assets.sweepTemp(ABANDONED_MS),
         () => deps.results.sweepTemp(ABANDONED_MS),

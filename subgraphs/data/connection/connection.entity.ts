@@ -26,6 +26,10 @@ export type ConnectionScope = (typeof CONNECTION_SCOPE)[number];
   name: "connection_live_secret",
   expression: "create index connection_live_secret on data.connection (secret_id) where deleted_at is null",
 })
+@Index({
+  name: "connection_deleted",
+  expression: "create index connection_deleted on data.connection (deleted_at) where deleted_at is not null",
+})
 export class Connection {
   @attr.id("The connection's id.") id!: string;
   @column.text() tenantId!: string;

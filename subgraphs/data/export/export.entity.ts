@@ -19,6 +19,7 @@ export type ExportFormat = (typeof EXPORT_FORMATS)[number];
  */
 @object("data", "query_export", "The export of a query's rows into an asset.")
 @Index({ name: "query_export_asset", properties: ["assetId"] })
+@Index({ name: "query_export_connection", properties: ["connectionId"] })
 @Index({
   name: "query_export_unfinished",
   expression:

@@ -31,6 +31,7 @@ export type RunState = (typeof RUN_STATES)[number];
   name: "sink_load_output",
   expression: "create unique index sink_load_output on data.sink_load (workload_id, stage_id, generation, name)",
 })
+@Index({ name: "sink_load_connection", properties: ["connectionId"] })
 @Index({
   name: "sink_load_unfinished",
   expression: "create index sink_load_unfinished on data.sink_load (created_at) where state in ('pending', 'loading')",
