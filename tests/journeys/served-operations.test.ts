@@ -7,12 +7,15 @@ import { Platform } from "../support/platform.ts";
 import type { PlatformClient, RestAsk } from "../support/platform-client.ts";
 import { newDataFolder } from "../support/platform-place.ts";
 import { answer, type SourceServer, type Sources, sources } from "../support/source-server.ts";
+import { startTlsPostgres, type TlsPostgres } from "../support/tls-postgres.ts";
+import { until } from "../support/until.ts";
 import { script, settles, submit } from "../support/workloads.ts";
 
 let started: Platform;
 const platform = () => started;
 let internet: Sources;
 let files: SourceServer;
+let postgres: TlsPostgres;
 
 /** What there is to ask about, made before the tests. */
 interface World {
@@ -20,6 +23,8 @@ interface World {
   output: string;
   asset: string;
   pool: string;
+  /** A workload whose output `rows` goes into a table. */
+  loaded: string;
 }
 let world: World;
 let stranger: PlatformClient;
@@ -95,6 +100,25 @@ const ROWS: Record<string, Row> = {
   listAssets: { happy: () => ({}), status: 200, named: false },
   getAsset: { happy: (w) => ({ path: { id: w.asset } }), status: 200, named: true },
   deleteAsset: { happy: (w) => ({ path: { id: w.asset } }), status: 204, named: true },
+  createConnection: {
+    happy: () => ({ body: { name: "made", kind: "postgres", secret: "SHOP_DB" } }),
+    status: 201,
+    bad: () => ({ body: { name: "made", kind: "oracle", secret: "SHOP_DB" } }),
+    named: false,
+  },
+  listConnections: { happy: () => ({}), status: 200, named: false },
+  getConnection: { happy: () => ({ path: { id: "shop" } }), status: 200, named: true },
+  verifyConnection: { happy: () => ({ path: { id: "shop" } }), status: 200, named: true },
+  reloadWorkloadOutput: { happy: (w) => ({ path: { id: w.loaded, name: "rows" } }), status: 202, named: true },
+  deleteConnection: { happy: () => ({ path: { id: "spare" } }), status: 204, named: true },
+  putWebhook: {
+    happy: () => ({ body: { url: "https://hooks.example.com/nodus" } }),
+    status: 200,
+    bad: () => ({ body: { url: "http://hooks.example.com/nodus" } }),
+    named: false,
+  },
+  getWebhook: { happy: () => ({}), status: 200, named: true },
+  deleteWebhook: { happy: () => ({}), status: 200, named: true },
   createWorkspace: {
     happy: () => ({ body: { name: "notes", size_gb: 1 } }),
     status: 201,
@@ -117,6 +141,7 @@ beforeAll(async () => {
   internet = await sources();
   files = await internet.serve();
   files.routes.set("/data.csv", answer("a,b\n1,2\n"));
+  postgres = await startTlsPostgres();
   const dataDir = newDataFolder();
   const caFile = path.join(dataDir, "authority.pem");
   writeFileSync(caFile, internet.authority.caPem, { mode: 0o644 });
@@ -129,12 +154,27 @@ beforeAll(async () => {
   const { outputs } = (await client.rest("listWorkloadOutputs", { path: { id: workload } })).body;
   const asset = await client.rest("uploadAsset", { query: { name: "a.txt" }, body: "text", headers: octets });
   const pool = await client.rest("createPool", { body: { name: "first" } });
-  world = { workload, output: outputs[0].name, asset: asset.body.id, pool: pool.body.id };
-  await client.rest("putSecret", { body: { name: "TOKEN", value: "a value" } });
+  for (const [name, value] of Object.entries({ TOKEN: "a value", SHOP_DB: postgres.secret() }))
+    await client.rest("putSecret", { body: { name, value } });
+  for (const name of ["shop", "spare"]) {
+    const body = { name, kind: "postgres", secret: "SHOP_DB", scope: "readwrite" };
+    expect((await client.rest("createConnection", { body })).status).toBe(201);
+  }
+  const loaded = await submit(client, {
+    stages: [
+      {
+        id: "main",
+        source: { command: ["sh", "-c", "printf 'a\\n1\\n' > rows.csv"] },
+        outputs: { rows: { path: "rows.csv", sink: { connection: "shop", table: "rows" } } },
+      },
+    ],
+  });
+  await settles(client, loaded);
+  world = { workload, output: outputs[0].name, asset: asset.body.id, pool: pool.body.id, loaded };
 }, 150_000);
 afterAll(async () => {
   await started?.dispose();
-  await internet?.close();
+  await Promise.all([internet?.close(), postgres?.close()]);
 });
 
 test("every operation that is served is asked here", () => {
@@ -167,6 +207,25 @@ describe.each(Object.entries(ROWS))("%s", (operation, row) => {
     expect((await platform().admin.rest(operation, row.happy(world))).status).toBe(row.status);
   });
 });
+
+test("the export of a query is accepted, ready after a while, and answered at once when it may be reused", async () => {
+  const client = platform().admin;
+  const body = { kind: "connection_query", connection_id: "shop", sql: "select 1 as a", format: "csv" };
+  expect((await client.as(null).rest("importAsset", { body })).status).toBe(401);
+  const foreign = await stranger.rest("importAsset", { body });
+  expect([foreign.status, foreign.body.error]).toEqual([400, "connection_not_found"]);
+  const bad = await client.rest("importAsset", { body: { ...body, sql: "drop table a" } });
+  expect([bad.status, bad.body.error]).toEqual([400, "invalid_query"]);
+  const accepted = await client.rest("importAsset", { body });
+  expect([accepted.status, accepted.body.state]).toEqual([202, "importing"]);
+  const ready = await until("the export is ready", async () => {
+    const asset = (await client.rest("getAsset", { path: { id: accepted.body.id } })).body;
+    return asset.state !== "importing" && asset;
+  });
+  expect(ready).toMatchObject({ state: "ready", export: { state: "ready", row_count: 1 } });
+  const reused = await client.rest("importAsset", { body: { ...body, reuse: true } });
+  expect([reused.status, reused.body]).toEqual([200, ready]);
+}, 60_000);
 
 test("paths that clients call beyond the contract are served, or refused by name with what to do instead", async () => {
   const client = platform().admin;
