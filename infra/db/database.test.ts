@@ -82,6 +82,49 @@ test("a command is committed as a whole, or nothing of it is", async () => {
   expect(await notes()).toEqual([1, 2]);
 }, 20_000);
 
+test("a last statement is committed with what came before it, and its failure undoes all", async () => {
+  const { db } = database;
+  const insert = "insert into note values ($1, $2) returning id";
+  const woken: string[] = [];
+  db.announceTo((topic) => woken.push(topic));
+  const answer = await db.command(async (tx) => {
+    tx.wake("committed");
+    await tx.sql(insert, [1, "a"]);
+    return tx.sqlAndCommit(insert, [2, "b"]);
+  });
+  expect(answer).toEqual([{ id: 2 }]);
+  const broken = db.command(async (tx) => {
+    tx.wake("undone");
+    await tx.sql(insert, [3, "c"]);
+    await tx.sqlAndCommit(insert, [1, "again"]);
+  });
+  await expect(broken).rejects.toMatchObject({ code: "23505" });
+  const kept = db.command(async (tx) => {
+    await tx.sql(insert, [4, "d"]);
+    await tx.sqlAndCommit("select 1 / $1::int", [0]).catch(() => {});
+  });
+  await expect(kept).rejects.toThrow("nothing was committed");
+  db.announceTo(() => {});
+  expect(woken).toEqual(["committed"]);
+  expect(await notes()).toEqual([1, 2]);
+}, 20_000);
+
+test("nothing can follow a command's last statement", async () => {
+  const { db } = database;
+  const insert = "insert into note values ($1, $2)";
+  const late = db.command(async (tx) => {
+    await tx.sqlAndCommit(insert, [1, "a"]);
+    await tx.sql(insert, [2, "b"]);
+  });
+  await expect(late).rejects.toThrow("has had its last statement");
+  const mixed = db.command(async (tx) => {
+    await tx.em.findOne(OutboxRow, "x");
+    await tx.sqlAndCommit(insert, [3, "c"]);
+  });
+  await expect(mixed).rejects.toThrow("unit of work");
+  expect(await notes()).toEqual([1]);
+}, 20_000);
+
 test("a command that keeps a statement's failure to itself is told that nothing was committed", async () => {
   const { db } = database;
   const command = db.command(async (tx) => {

@@ -6,7 +6,7 @@ import { instance, selectList, tableOf } from "./columns.ts";
 import type { OfferedEvent } from "./offered-event.ts";
 import { PreparingClient } from "./preparing-client.ts";
 import { Statements } from "./statements.ts";
-import { inTransaction, type Transaction } from "./transaction.ts";
+import { inTransaction, type Plain, type Transaction } from "./transaction.ts";
 
 /** An entity class. */
 export type EntityClass<T extends object = object> = abstract new () => T;
@@ -25,6 +25,12 @@ export interface Queryer {
 export interface Tx extends Queryer {
   /** The unit of work, for rare and wide changes; it sees what `sql` wrote. */
   readonly em: SqlEntityManager;
+  /**
+   * The last statement of a command, which leaves in one write with the COMMIT: what it locks is held for no turn of this
+   * process. It has to fail where the command must not be committed, for what the command finds out afterwards undoes
+   * nothing.
+   */
+  sqlAndCommit<R = Record<string, unknown>>(text: string, values?: readonly Plain[]): Promise<R[]>;
   /** A topic that is announced after the commit, and only then. */
   wake(topic: string): void;
   /** Hands an event to whom `offerTo` names, who may write in this transaction; its failure is the command's. */
@@ -152,6 +158,8 @@ function txOf(transaction: Transaction, topics: Set<string>, offer: Offer): Tx {
     get em() {
       return transaction.em();
     },
+    sqlAndCommit: <R>(text: string, values: readonly Plain[] = []) =>
+      transaction.runAndCommit(text, values) as Promise<R[]>,
     wake: (topic) => void topics.add(topic),
     offer: (event) => offer(tx, event),
     ...queryer(transaction.run),

@@ -3,9 +3,14 @@ import { Kysely, PostgresDialect } from "kysely";
 import type pg from "pg";
 import { streamOf } from "./statements.ts";
 
+/** What a statement can always be sent with: one that stays behind would let its COMMIT go alone. */
+export type Plain = string | number | bigint | boolean | Date | null | readonly (string | number)[];
+
 /** One open transaction. */
 export interface Transaction {
   run(text: string, values: readonly unknown[]): Promise<unknown[]>;
+  /** A statement with the COMMIT behind it in one write; it is the last one. */
+  runAndCommit(text: string, values: readonly Plain[]): Promise<unknown[]>;
   /** A unit of work within the transaction, made when it is first asked for; what it holds is written before the commit. */
   em(): SqlEntityManager;
 }
@@ -39,6 +44,7 @@ async function committed<T>(
   work: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
   let em: SqlEntityManager | null = null;
+  let commit: Promise<{ command: string }> | null = null;
   const stream = streamOf(client);
   stream.cork();
   const begun = client.query("begin");
@@ -48,14 +54,23 @@ async function committed<T>(
     if (first) stream.uncork();
     first = false;
   };
+  const send = (text: string, values: readonly unknown[]) => {
+    if (commit) throw new Error("the command has had its last statement");
+    stream.cork();
+    process.nextTick(() => stream.uncork()); // with what else is asked for in this turn
+    const answered = client.query(text, values as unknown[]);
+    leave();
+    return answered;
+  };
   let answer: T;
   try {
     answer = await work({
-      run: async (text, values) => {
-        stream.cork();
-        process.nextTick(() => stream.uncork()); // with what else is asked for in this turn
-        const answered = client.query(text, values as unknown[]);
-        leave();
+      run: async (text, values) => (await send(text, values)).rows,
+      runAndCommit: async (text, values) => {
+        if (em) throw new Error("a unit of work is written after the last statement");
+        const answered = send(text, values);
+        commit = client.query("commit");
+        commit.catch(() => {}); // told below, unless the statement's own failure comes first
         return (await answered).rows;
       },
       em: () => {
@@ -69,7 +84,7 @@ async function committed<T>(
   }
   await (em as SqlEntityManager | null)?.flush();
   await begun;
-  const { command } = await client.query("commit");
+  const { command } = await ((commit as Promise<{ command: string }> | null) ?? client.query("commit"));
   // The server answers a COMMIT of a transaction that has failed with a rollback, as if that was asked for.
   if (command !== "COMMIT")
     throw new Error("a statement failed and its error was not passed on: nothing was committed");

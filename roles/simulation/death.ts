@@ -49,7 +49,7 @@ export function deathAt(n: number, onDeath: () => void = () => {}): Death {
   const command = async <T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> => {
     live();
     const answer = await db.command(async (tx) => {
-      const result = await work(tx);
+      const result = await work(committedLater(tx));
       step("command, before its commit");
       return result;
     });
@@ -90,6 +90,11 @@ export function deathAt(n: number, onDeath: () => void = () => {}): Death {
       while (underWay.size > 0) await Promise.allSettled([...underWay]);
     },
   };
+}
+
+/** Commits when the command has ended, and not with its last statement: between the two it may die. */
+function committedLater(tx: Tx): Tx {
+  return Object.assign(Object.create(tx) as Tx, { sqlAndCommit: tx.sql });
 }
 
 type Method = (...args: unknown[]) => unknown;

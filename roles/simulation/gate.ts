@@ -82,15 +82,15 @@ export class Gate {
     let statements: string[] = [];
     let written: string[] = [];
     // What a transaction offers besides its statements is passed on as it is.
-    const watched = (tx: Tx): Tx =>
-      Object.assign(Object.create(tx) as Tx, {
-        sql: async (text: string, values?: readonly unknown[]) => {
-          statements.push(short(text));
-          const rows = await tx.sql(text, values);
-          if (wrote(text, rows)) written.push(text);
-          return rows;
-        },
-      });
+    const watched = (tx: Tx): Tx => {
+      const sql = async (text: string, values?: readonly unknown[]) => {
+        statements.push(short(text));
+        const rows = await tx.sql(text, values);
+        if (wrote(text, rows)) written.push(text);
+        return rows;
+      };
+      return Object.assign(Object.create(tx) as Tx, { sql, sqlAndCommit: sql });
+    };
     return this.#pass({
       name: "command",
       run: () =>
