@@ -3,7 +3,7 @@ import { insertAccount, insertPlaced, insertWorkload, TENANT } from "../../../te
 import { type ComputeGraph, computeGraph, MEMBER, TEAM_KEY } from "../../../tests/support/compute-graph.ts";
 import { finishWorkload } from "../lifecycle/finish.commands.ts";
 import { auditBooks, openAccount, setLimits } from "./account.commands.ts";
-import { admit } from "./admission.ts";
+import { admit, admitting } from "./admission.ts";
 
 let graph: ComputeGraph;
 beforeAll(async () => {
@@ -75,7 +75,7 @@ test("the count of unfinished workloads is what the table says, whatever came fi
   const ids: string[] = [];
   for (let i = 0; i < 3; i++) {
     ids.push((await insertWorkload(db, now)).workloadId);
-    await db.command((tx) => admit(tx, { tenantId: TENANT, estimateMicros: 0n, maxCostMicros: null, now }));
+    await admitting(db, (tx) => admit(tx, { tenantId: TENANT, estimateMicros: 0n, maxCostMicros: null, now }));
   }
   const over = { event: "cancel", reason: "cancelled", message: "Cancelled." } as const;
   const end = (workloadId: string) => db.command((tx) => finishWorkload(tx, { workloadId, ...over, now }));
@@ -98,7 +98,7 @@ test("what runs is shown apart from what is only reserved when credits do not su
     clock.now(),
   ]);
   const now = new Date(clock.now().getTime() + 36_000);
-  const admission = db.command((tx) =>
+  const admission = admitting(db, (tx) =>
     admit(tx, { tenantId: TENANT, estimateMicros: 1000n, maxCostMicros: null, now }),
   );
   await expect(admission).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-import { sqlState, type Tx } from "../../../infra/db/database.ts";
+import { type Database, type Queryer, sqlState, type Tx } from "../../../infra/db/database.ts";
 import { lesserMicros, type Micros, toUsd } from "../../../infra/kernel/micros.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import { monthSpendSql, monthStart, monthToDateMicros } from "../ledger/ledger.commands.ts";
@@ -18,32 +18,58 @@ export interface Admission {
   now: Date;
 }
 
+/** Nothing was written; `refusalOf` says why. */
+class NotAdmitted extends Error {
+  override readonly name = "NotAdmitted";
+  readonly admission: Admission;
+
+  constructor(admission: Admission) {
+    super(`the account of ${admission.tenantId} lets nothing more in`);
+    this.admission = admission;
+  }
+}
+
+/** Runs a command that ends with `admit`; where that does not let it in, nothing is written and the refusal says why. */
+export async function admitting<T>(db: Database, command: (tx: Tx) => Promise<T>): Promise<T> {
+  try {
+    return await db.command(command);
+  } catch (error) {
+    throw error instanceof NotAdmitted ? await refusalOf(db, error.admission) : error;
+  }
+}
+
+/** division_by_zero. */
+const NOBODY = "22012";
+
 /**
  * Lets one more workload in under the team's payment method, credits, monthly cap and number of unfinished workloads.
  * It reserves no money: placement does, at the price of what it chose. One statement decides, so that concurrent
- * admissions never add up to more; call it last in a command, as the account's row is a team's hottest.
+ * admissions never add up to more. It is the last of a command, run by `admitting`, and fails when it lets nothing in, so
+ * that the COMMIT can go with it: the account's row is a team's hottest, and is held no longer than the commit takes.
  *
- * Throws `payment_method_required`, `budget_exceeded` with its numbers, `too_many_runs`, or `spend_check_unavailable`
- * when spending cannot be measured.
+ * `admitting` throws `payment_method_required`, `budget_exceeded` with its numbers, `too_many_runs`, or
+ * `spend_check_unavailable` when spending cannot be measured.
  */
 export async function admit(tx: Tx, admission: Admission): Promise<void> {
+  if (ownLimitTooSmall(admission)) throw new NotAdmitted(admission);
   const { tenantId, now } = admission;
-  const least = leastCredit(admission);
-  const refusal = await measured(async () => {
-    if (ownLimitTooSmall(admission)) return whyRefused(tx, admission);
-    const admitted = await tx.sql(
-      `update compute.account a set active_runs = active_runs + 1
-       where id = $1 and books_balanced and payment_method and active_runs < concurrent_runs_limit
-         and balance_micros - held_micros >= $2
-         and (monthly_cap_micros is null
-           or monthly_cap_micros - ${monthSpendSql("$3")} - held_micros >= $2)
-       returning id`,
-      [tenantId, least, monthStart(now)],
-    );
-    return admitted.length === 1 ? null : whyRefused(tx, admission);
+  await measured(async () => {
+    try {
+      await tx.sqlAndCommit(ADMIT, [tenantId, leastCredit(admission), monthStart(now)]);
+    } catch (error) {
+      throw sqlState(error) === NOBODY ? new NotAdmitted(admission) : error;
+    }
   });
-  if (refusal) throw refusal;
 }
+
+const ADMIT = `with admitted as (
+    update compute.account a set active_runs = active_runs + 1
+    where id = $1 and books_balanced and payment_method and active_runs < concurrent_runs_limit
+      and balance_micros - held_micros >= $2
+      and (monthly_cap_micros is null
+        or monthly_cap_micros - ${monthSpendSql("$3")} - held_micros >= $2)
+    returning id)
+  select 1 / count(*) from admitted`;
 
 /** Work starts when its first window is paid for; a limit below that would only fail later. */
 function ownLimitTooSmall({ maxCostMicros, estimateMicros }: Admission): boolean {
@@ -60,15 +86,20 @@ async function measured<T>(measure: () => Promise<T>): Promise<T> {
   try {
     return await measure();
   } catch (error) {
-    if (["40001", "40P01"].includes(sqlState(error) ?? "")) throw error;
+    if (error instanceof NotAdmitted || ["40001", "40P01"].includes(sqlState(error) ?? "")) throw error;
     const refused = new Refused(ACCOUNT.spend_check_unavailable, { retryAfterSeconds: 1 });
     refused.cause = error;
     throw refused;
   }
 }
 
-async function whyRefused(tx: Tx, admission: Admission): Promise<Refused> {
-  const account = await tx.row(Account, "where t.id = $1", [admission.tenantId]);
+/** Why the account did not let it in, by what stands there now. */
+function refusalOf(q: Queryer, admission: Admission): Promise<Refused> {
+  return measured(() => whyRefused(q, admission));
+}
+
+async function whyRefused(q: Queryer, admission: Admission): Promise<Refused> {
+  const account = await q.row(Account, "where t.id = $1", [admission.tenantId]);
   if (!account?.paymentMethod) return new Refused(ACCOUNT.payment_method_required);
   if (!account.booksBalanced) return new Refused(ACCOUNT.spend_check_unavailable, { retryAfterSeconds: 1 });
   if (account.activeRuns >= account.concurrentRunsLimit)
@@ -76,7 +107,7 @@ async function whyRefused(tx: Tx, admission: Admission): Promise<Refused> {
       extra: { concurrent_runs_limit: account.concurrentRunsLimit, active_runs: account.activeRuns },
       retryAfterSeconds: RUNS_RETRY_SECONDS,
     });
-  const extra = arithmetic(account, await accruing(tx, admission), admission);
+  const extra = arithmetic(account, await accruing(q, admission), admission);
   if (!ownLimitTooSmall(admission)) return new Refused(ACCOUNT.budget_exceeded, { extra });
   return new Refused(ACCOUNT.budget_exceeded, {
     field: "/outcome/max_cost_usd",
@@ -108,8 +139,8 @@ function arithmetic(
 }
 
 /** What has been used and not yet posted, over all of the team's work. */
-async function accruing(tx: Tx, { tenantId, now }: Admission): Promise<Micros> {
-  const open = await tx.sql<{ rate: bigint; fee: number; held: bigint; started: Date; ran_ms: bigint | null }>(
+async function accruing(q: Queryer, { tenantId, now }: Admission): Promise<Micros> {
+  const open = await q.sql<{ rate: bigint; fee: number; held: bigint; started: Date; ran_ms: bigint | null }>(
     `select rate_micros_per_hour as rate, fee_basis_points as fee, held_micros as held, running_at as started, ran_ms
      from compute.placement where tenant_id = $1 and state in ('running', 'ended') and running_at is not null`,
     [tenantId],

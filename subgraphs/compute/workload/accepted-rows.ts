@@ -1,7 +1,9 @@
 import { instance, selectList } from "../../../infra/db/columns.ts";
 import type { Tx } from "../../../infra/db/database.ts";
+import { enqueue } from "../../../infra/db/outbox.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
+import { enforceDeadline, placeStage } from "../jobs.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
 import type { StageDraft, ValidWorkload } from "./validate/validate.ts";
 import { Workload } from "./workload.entity.ts";
@@ -12,19 +14,20 @@ export interface AcceptedStage {
 }
 
 /**
- * Writes a workload, its stages and its first event in one statement: admission is the busiest command. The first stage
- * wants capacity at once; the first event has number 1, which the workload's row begins with.
+ * Writes a workload, its stages and its first event in one statement, and the jobs that go on with it: admission is the
+ * busiest command. The first stage wants capacity at once; the first event has number 1, which the workload's row begins
+ * with.
  */
 export async function insertAccepted(
   tx: Tx,
   actor: Actor,
   { id, workload, stages, now }: { id: string; workload: ValidWorkload; stages: readonly AcceptedStage[]; now: Date },
-): Promise<{ row: Workload; firstStageRunId: string }> {
+): Promise<Workload> {
   const { payload, maxCostMicros, completeBy } = workload;
   const stageRows = stages.map((stage, position) => stageRow(stage, position, now));
   const eventId = newId("event", now);
   const event = acceptedEvent(workload, actor, stages[0]!.spec);
-  // Offered in the same turn, so that it leaves in the same write.
+  // Asked for in one turn, they leave in one write.
   const [[row]] = await Promise.all([
     tx.sql<Record<string, unknown>>(
       `with accepted as (
@@ -64,8 +67,10 @@ export async function insertAccepted(
       payload: event,
       now,
     }),
+    enqueue(tx, placeStage, { stageRunId: stageRows[0]!.id }, now),
+    completeBy ? enqueue(tx, enforceDeadline, { workloadId: id }, now, completeBy) : null,
   ]);
-  return { row: instance(Workload, row!), firstStageRunId: stageRows[0]!.id };
+  return instance(Workload, row!);
 }
 
 function stageRow({ draft, spec }: AcceptedStage, position: number, now: Date) {

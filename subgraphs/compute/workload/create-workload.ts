@@ -1,14 +1,12 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
 import { once, requireKey } from "../../../infra/db/idempotency.ts";
-import { enqueue } from "../../../infra/db/outbox.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
-import { admit } from "../account/admission.ts";
+import { admit, admitting } from "../account/admission.ts";
 import { reportRefusedMoney } from "../account/report-refused-money.ts";
 import type { ComputeServices } from "../compute-context.ts";
-import { enforceDeadline, placeStage } from "../jobs.ts";
 import { microsFor } from "../ledger/price.ts";
 import { cheapestMatchingOffer } from "../offer/offer-market.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
@@ -52,7 +50,7 @@ export async function createWorkload(
   const { tenantId } = actor;
   const shortage = await deps.space.shortage();
   try {
-    return await deps.db.command(async (tx) => {
+    return await admitting(deps.db, async (tx) => {
       const keyed = { tenantId, operation: "createWorkload", key, payload: input.payload, now };
       const first = await once(tx, keyed, id);
       if (first.replayed) return { workload: await requireWorkload(tx, tenantId, first.objectId), replayed: true };
@@ -101,17 +99,13 @@ async function accept(tx: Tx, deps: WorkloadDeps, actor: Actor, acceptance: Acce
   const { tenantId } = actor;
   await checkCapacity(tx, deps, { tenantId, workload, now });
   const stages = await pinReferences(tx, deps, { tenantId, workload, holderId: id, now });
-  // What does not wait for each other leaves in one write; the account's row is taken last.
-  const [estimateMicros, { row, firstStageRunId }] = await Promise.all([
+  // What does not wait for each other leaves in one write.
+  const [estimateMicros, row] = await Promise.all([
     estimate(tx, deps, tenantId, stages[0]!.spec, now),
     insertAccepted(tx, actor, { ...acceptance, stages }),
   ]);
   tx.wake(topics.workload(id));
-  await Promise.all([
-    enqueue(tx, placeStage, { stageRunId: firstStageRunId }, now),
-    row.completeBy ? enqueue(tx, enforceDeadline, { workloadId: id }, now, row.completeBy) : null,
-    admit(tx, { tenantId, estimateMicros, maxCostMicros: row.maxCostMicros, now }),
-  ]);
+  await admit(tx, { tenantId, estimateMicros, maxCostMicros: row.maxCostMicros, now });
   return row;
 }
 
