@@ -41,22 +41,25 @@ export async function hold(
   micros: Micros,
   now: Date,
 ): Promise<"held" | HoldRefusal> {
-  const own = await tx.sql(
-    `update compute.workload set held_micros = held_micros + $2
-     where id = $1 and (max_cost_micros is null or spend_micros + held_micros + $2 <= max_cost_micros) returning id`,
-    [workloadId, micros],
-  );
-  if (own.length === 0) return "workload_budget";
-  const taken = await tx.sql(
-    `update compute.account a set held_micros = held_micros + $2, updated_at = $3
-     where id = $1 and payment_method and balance_micros - held_micros >= $2
-       and (monthly_cap_micros is null or monthly_cap_micros - ${monthSpendSql("$4")} - held_micros >= $2) returning id`,
-    [tenantId, micros, now, monthStart(now)],
-  );
-  if (taken.length === 1) return "held";
+  const [took] = await tx.sql<{ own: boolean; taken: boolean }>(HOLD, [
+    ...[workloadId, micros, tenantId, now],
+    monthStart(now),
+  ]);
+  if (!took!.own) return "workload_budget";
+  if (took!.taken) return "held";
   await tx.sql("update compute.workload set held_micros = held_micros - $2 where id = $1", [workloadId, micros]);
   return whyRefused(tx, tenantId, micros);
 }
+
+/** The workload's row first, then the account's: `$1` workload, `$2` micros, `$3` tenant, `$4` now, `$5` start of the month. */
+const HOLD = `with own as (
+    update compute.workload set held_micros = held_micros + $2
+    where id = $1 and (max_cost_micros is null or spend_micros + held_micros + $2 <= max_cost_micros) returning id),
+  taken as (
+    update compute.account a set held_micros = held_micros + $2, updated_at = $4
+    where id = $3 and exists (select 1 from own) and payment_method and balance_micros - held_micros >= $2
+      and (monthly_cap_micros is null or monthly_cap_micros - ${monthSpendSql("$5")} - held_micros >= $2) returning id)
+  select exists (select 1 from own) as own, exists (select 1 from taken) as taken`;
 
 async function whyRefused(tx: Tx, tenantId: string, micros: Micros): Promise<HoldRefusal> {
   const [account] = await tx.sql<{ payment_method: boolean; credit: bigint }>(

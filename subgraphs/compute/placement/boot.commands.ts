@@ -48,7 +48,7 @@ export async function settleLaunched(
     new Date(now.getTime() + LIMITS.attemptCheckMs),
   ];
   // A command although it is one statement: it locks several attempts, and a deadlock then runs it again.
-  const stale = await db.command((tx) => tx.sql<{ id: string }>(SETTLE, values));
+  const stale = await db.command((tx) => tx.sqlAndCommit<{ id: string }>(SETTLE, values));
   return stale.map((s) => s.id);
 }
 

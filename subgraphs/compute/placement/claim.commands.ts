@@ -30,23 +30,20 @@ export interface ClaimedBatch {
 export async function claimBatch(deps: PlacementDeps, request: Omit<BatchRequest, "now">): Promise<ClaimedBatch> {
   const now = deps.clock.now();
   return deps.db.command(async (tx) => {
-    const batch = await takeFairBatch(tx, { ...request, now });
+    const [batch, market] = await Promise.all([takeFairBatch(tx, { ...request, now }), deps.market.view(tx, now)]);
     if (batch.length === 0) return { orders: [], looked: 0, lastTenant: "" };
     const wanted = batch.filter((stage) => !stage.workload.cancelRequested);
-    const seekers = seekersOf(deps, wanted, await deps.market.view(tx, now), now);
+    const seekers = seekersOf(deps, wanted, market, now);
     await reserve(tx, seekers);
     const steps = new WorkloadSteps(now);
     for (const seeker of seekers) steps.move(seeker.stage, "plan", considered(seeker));
     const granted = await fund(tx, deps, seekers, now);
-    const orders = await writeGrants(tx, deps, granted, steps, now);
-    await writeWaiting(
-      tx,
-      deps,
-      seekers.filter((s) => s.waitsFor !== null),
-      steps,
-      now,
-    );
-    await steps.write(tx);
+    const waiting = seekers.filter((s) => s.waitsFor !== null);
+    // Where nobody waits all of it leaves in one write.
+    const [orders] = await Promise.all([
+      writeGrants(tx, deps, granted, steps, now),
+      writeWaiting(tx, deps, waiting, steps, now).then(() => steps.write(tx)),
+    ]);
     await endUnwanted(tx, batch, now);
     await endPenniless(tx, seekers, now);
     return { orders, looked: batch.length, lastTenant: batch.at(-1)!.tenantId };

@@ -8,7 +8,7 @@ import { insertRows } from "./insert-rows.ts";
 
 /**
  * Moves and events of a batch of workloads whose rows are locked: what `moveWorkload` does for one, in two
- * statements for all of them.
+ * statements for all of them and one write.
  */
 export class WorkloadSteps {
   readonly #now: Date;
@@ -66,7 +66,7 @@ export class WorkloadSteps {
   async write(tx: Tx): Promise<void> {
     const changed = [...this.#changed.values()].map((c) => c.workload);
     if (changed.length === 0) return;
-    await tx.sql(
+    const updated = tx.sql(
       `update compute.workload w set status = v.status, revision = v.revision, event_seq = v.event_seq,
          waiting_reason = v.waiting_reason, waiting_since = v.waiting_since, updated_at = $7
        from unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::text[], $6::timestamptz[])
@@ -82,8 +82,8 @@ export class WorkloadSteps {
         this.#now,
       ],
     );
-    await insertRows(tx, WorkloadEvent, this.#events);
-    await Promise.all(this.#events.map((event) => offer(tx, event)));
+    const inserted = insertRows(tx, WorkloadEvent, this.#events);
+    await Promise.all([updated, inserted, ...this.#events.map((event) => offer(tx, event))]);
     for (const { id } of changed) tx.wake(topics.workload(id));
   }
 }
