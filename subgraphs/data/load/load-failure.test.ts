@@ -26,6 +26,7 @@ test.each([
   ["22P02", "type_mismatch"],
   ["22003", "type_mismatch"],
   ["23505", "table_incompatible"],
+  ["3F000", "table_incompatible"],
   ["42703", "table_incompatible"],
   ["42804", "table_incompatible"],
   ["P0001", "table_incompatible"],

@@ -67,13 +67,14 @@ export function targetFailure(error: unknown): LoadFailure {
   return new LoadFailure(wordOfState(code), `The database refused with SQLSTATE ${code}.`);
 }
 
-/** By class: 08 connection, 22 values, 23 constraints, 42 names and types, 53 and 57 the server's own state, 54 sizes. */
+/** By class: 08 connection, 22 values, 23 constraints, 3F and 42 names and types, 53 and 57 the server's own state, 54 sizes. */
 function wordOfState(code: string): LoadFailureWord {
   if (code === "42501" || code === "25006") return "permission_denied";
   switch (code.slice(0, 2)) {
     case "22":
       return "type_mismatch";
     case "23":
+    case "3F":
     case "42":
     case "0A":
     case "P0":

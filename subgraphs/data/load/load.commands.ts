@@ -77,11 +77,19 @@ export async function markFailed(
   await tell(tx, row, { word: "failed", more: { error: failure.word } }, { results, now });
 }
 
-/** Lets the load go so that any process can take it up: it begins from the start. */
+/** Lets the load go so that any process can take it up: it begins from the start, and this try is not counted. */
 export function releaseLoad(db: Database, claim: LoadClaim, now: Date): Promise<void> {
-  return db.command(async (tx) => putBack(tx, await requireClaim(tx, claim), now));
+  return db.command(async (tx) => {
+    const row = await requireClaim(tx, claim);
+    await tx.sql("update data.sink_load set attempts = attempts - 1 where tenant_id = $1 and id = $2", [
+      row.tenantId,
+      row.id,
+    ]);
+    await putBack(tx, row, now);
+  });
 }
 
+/** Has the load wait again, and queues it; its lock is held. */
 export async function putBack(tx: Tx, row: SinkLoad, now: Date): Promise<void> {
   if (loadMachine.decide(row.state, "released") !== "pending") return;
   await tx.sql(
