@@ -1,10 +1,12 @@
 import { parseArgs } from "node:util";
 import type { PlatformClient } from "../support/platform-client.ts";
-import { type Effort, type Existing, fuzzGraphql, fuzzRest } from "./made-up-requests.ts";
+import { loggedErrors } from "./logged-errors.ts";
+import { type Effort, fuzzGraphql, fuzzRest } from "./made-up-requests.ts";
 import { type Environment, environmentWith, publishedVersions, Unavailable } from "./python.ts";
 import { checkRelease } from "./release-checks.ts";
 import { CLIENT_PACKAGE, newestBeforeOne, RELEASES, type Release, requirementsOf } from "./releases.ts";
 import { type Column, checkTable, failuresOf, fuzzLines } from "./report.ts";
+import type { Existing } from "./rest-config.ts";
 import { openWorld, type World } from "./world.ts";
 
 const USAGE = "usage: npm run test:clients -- [--release 0.11.0]… [--examples 60] [--seed 7] [--only clients|requests]";
@@ -34,14 +36,26 @@ async function main(): Promise<number> {
   const schemathesis = wish.requests ? await environmentWith("requirements-schemathesis.txt") : null;
   say("starting a platform …");
   const world = await openWorld();
+  leaveNothingBehind(world);
   try {
     const failures = await checkClients(world, clients);
     const faults = schemathesis ? await makeUpRequests(world, schemathesis, wish) : 0;
-    say(`\n${failures} failed checks, ${faults} failures of made-up requests`);
-    return failures + faults === 0 ? 0 : 1;
+    const errors = loggedErrors(world.platform.output);
+    for (const error of errors) say(`the platform logged an error: ${error}`);
+    say(`\n${failures} failed checks, ${faults} failures of made-up requests, ${errors.length} kinds of logged errors`);
+    return failures + faults + errors.length === 0 ? 0 : 1;
   } finally {
     await world.close();
   }
+}
+
+/** Whoever is told to stop stops the platform first. */
+function leaveNothingBehind(world: World): void {
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)
+    process.once(signal, () => void world.close().finally(() => process.exit(code)));
 }
 
 function readWish(): Wish | null {
@@ -96,9 +110,10 @@ async function checkClients(world: World, clients: readonly Installed[]): Promis
 /** How many different failures there were. */
 async function makeUpRequests(world: World, schemathesis: Environment, effort: Effort): Promise<number> {
   say(`\nmade-up requests, seed ${effort.seed} …`);
-  const rest = await fuzzRest(schemathesis, world, await existingThings(world), effort);
+  const existing = await existingThings(world);
+  const rest = await fuzzRest(schemathesis, world, existing, effort);
   say(`\n${fuzzLines(rest)}\nleft out, since this release answers 501: ${rest.unserved.join(", ")}`);
-  const graphql = await fuzzGraphql(schemathesis, world, effort);
+  const graphql = await fuzzGraphql(schemathesis, world, existing, effort);
   say(`\n${fuzzLines(graphql)}`);
   return rest.failures + graphql.failures;
 }

@@ -2,24 +2,13 @@ import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { Environment } from "./python.ts";
+import { type Existing, restConfig } from "./rest-config.ts";
 import { writeFuzzedContract } from "./rest-contract.ts";
 import type { World } from "./world.ts";
 
 const TIME_LIMIT_MS = 30 * 60_000;
-/** How often a parameter names something that exists, so that requests get further than `not_found`. */
-const EXISTING_SHARE = 0.6;
 
 const HOOKS = path.join(import.meta.dirname, "python", "graphql_hooks.py");
-
-/** What must hold for every answer. */
-const REST_CHECKS = [
-  "not_a_server_error",
-  "status_code_conformance",
-  "content_type_conformance",
-  "response_headers_conformance",
-  "response_schema_conformance",
-  "ignored_auth",
-];
 
 /** How much of it, and from which seed. */
 export interface Effort {
@@ -41,9 +30,6 @@ export interface FuzzReport {
   readonly summary: string;
 }
 
-/** Ids that exist, by the name of what they are ids of. */
-export type Existing = Readonly<Record<string, readonly string[]>>;
-
 /** Thousands of requests made from the REST contract: none may be answered as a fault or off contract. */
 export async function fuzzRest(
   environment: Environment,
@@ -56,16 +42,22 @@ export async function fuzzRest(
   writeFileSync(config, restConfig(existing, unserved));
   const args = [
     ...["--config-file", config, "run", file, "--url", world.platform.origin],
-    ...["--phases", "coverage,fuzzing,stateful", "--checks", REST_CHECKS.join(",")],
+    ...["--phases", "coverage,fuzzing,stateful"],
   ];
   const report = await schemathesis(environment, world, "REST by its contract", args, effort);
   return { ...report, unserved };
 }
 
 /** Requests made from the GraphQL schema: none may be answered as a fault. */
-export function fuzzGraphql(environment: Environment, world: World, effort: Effort): Promise<FuzzReport> {
+export function fuzzGraphql(
+  environment: Environment,
+  world: World,
+  existing: Existing,
+  effort: Effort,
+): Promise<FuzzReport> {
+  const ids = { NODUS_CLIENTS_IDS: JSON.stringify(Object.values(existing).flat()) };
   const args = ["run", `${world.platform.origin}/graphql`, "--phases", "fuzzing", "--checks", "errors_are_refusals"];
-  return schemathesis(environment, world, "GraphQL by its schema", args, effort);
+  return schemathesis(environment, world, "GraphQL by its schema", args, effort, ids);
 }
 
 async function schemathesis(
@@ -74,9 +66,10 @@ async function schemathesis(
   title: string,
   args: readonly string[],
   { seed, examplesPerOperation }: Effort,
+  variables: Readonly<Record<string, string>> = {},
 ): Promise<FuzzReport> {
   const reportFile = path.join(world.folder, `${title.split(" ")[0]}.json`);
-  const output = await outputOf(environment.program("schemathesis"), world, [
+  const output = await outputOf(environment.program("schemathesis"), world, variables, [
     ...args,
     ...["--header", `Authorization: Bearer ${world.apiKey}`, "--seed", String(seed)],
     ...["--max-examples", String(examplesPerOperation), "--continue-on-failure", "--request-timeout", "60"],
@@ -111,7 +104,12 @@ function section(output: string, heading: string): string {
   return lines.slice(start + 1, length < 0 ? undefined : start + 1 + length).join("\n");
 }
 
-function outputOf(program: string, world: World, args: readonly string[]): Promise<string> {
+function outputOf(
+  program: string,
+  world: World,
+  variables: Readonly<Record<string, string>>,
+  args: readonly string[],
+): Promise<string> {
   const child = spawn(program, args, {
     cwd: world.folder,
     stdio: ["ignore", "pipe", "pipe"],
@@ -122,6 +120,7 @@ function outputOf(program: string, world: World, args: readonly string[]): Promi
       COLUMNS: "120",
       PYTHONDONTWRITEBYTECODE: "1",
       SCHEMATHESIS_HOOKS: HOOKS,
+      ...variables,
     },
   });
   let output = "";
@@ -137,27 +136,4 @@ function outputOf(program: string, world: World, args: readonly string[]): Promi
       else reject(new Error(`schemathesis ended with ${code ?? "a signal"}:\n${output.slice(-4_000)}`));
     });
   });
-}
-
-/** Which parameters take which ids. */
-const PARAMETERS: readonly [pathPattern: string, parameter: string, ids: string][] = [
-  ["^/v1/workloads/", "path.id", "workloads"],
-  ["/outputs/", "path.name", "outputs"],
-  ["^/v1/assets/", "path.id", "assets"],
-  ["^/v1/pools/", "path.id", "pools"],
-  ["^/v1/connections/", "path.id", "connections"],
-  ["^/v1/secrets/", "path.name", "secrets"],
-];
-
-function restConfig(existing: Existing, unserved: readonly string[]): string {
-  const lines = ["[dictionaries]"];
-  for (const [name, values] of Object.entries(existing)) lines.push(`${name} = { values = ${JSON.stringify(values)} }`);
-  for (const [pathPattern, parameter, ids] of PARAMETERS)
-    lines.push(
-      "[[operations]]",
-      `include-path-regex = ${JSON.stringify(pathPattern)}`,
-      `parameters = { ${JSON.stringify(parameter)} = { dictionary = "${ids}", probability = ${EXISTING_SHARE} } }`,
-    );
-  lines.push("[[operations]]", `include-operation-id = ${JSON.stringify(unserved)}`, "enabled = false");
-  return `${lines.join("\n")}\n`;
 }

@@ -3,10 +3,7 @@ import path from "node:path";
 import { projectFile } from "../../infra/telemetry/project-root.ts";
 import { ADMIN_KEY, Platform } from "../support/platform.ts";
 import { newDataFolder } from "../support/platform-place.ts";
-import { answer, sources } from "../support/source-server.ts";
-import { startTlsPostgres } from "../support/tls-postgres.ts";
-
-const FILE_TEXT = "a,b\n1,2\n3,4\n";
+import { openOutside } from "./outside.ts";
 
 /** A platform, and servers of this machine that stand for the outside world. */
 export interface World {
@@ -21,44 +18,31 @@ export interface World {
 
 /** Starts all of it on a fresh data folder. Needs the `openssl` program. */
 export async function openWorld(): Promise<World> {
-  const closers: (() => Promise<unknown>)[] = [];
-  const close = async () => {
-    for (const one of closers.splice(0).reverse()) await one();
+  const outside = await openOutside();
+  const folder = newDataFolder();
+  const put = (name: string, text: string) => {
+    writeFileSync(path.join(folder, name), text, { mode: 0o644 });
+    return path.join(folder, name);
+  };
+  const trust = {
+    NODE_EXTRA_CA_CERTS: put("authority.pem", outside.caPem),
+    NODUS_ALLOW_PRIVATE_HOSTS: "localhost",
+  };
+  const settings = {
+    ...outside.facts,
+    certFile: put("receiver.pem", outside.receiver.certPem),
+    keyFile: put("receiver.key", outside.receiver.keyPem),
+    verifyExample: projectFile("docs", "examples", "verify-webhook.py"),
   };
   try {
-    const internet = await sources();
-    closers.push(() => internet.close());
-    const files = await internet.serve();
-    files.routes.set("/rows.csv", answer(FILE_TEXT));
-    const database = await startTlsPostgres();
-    closers.push(() => database.close());
-
-    const folder = newDataFolder();
-    const put = (name: string, text: string) => {
-      writeFileSync(path.join(folder, name), text, { mode: 0o644 });
-      return path.join(folder, name);
-    };
-    const receiver = await internet.authority.issue(["localhost"]);
-    // Made-up imports go to a server of this machine, not to these services.
-    const services = { NODUS_GITHUB_API_URL: files.origin, NODUS_HUGGING_FACE_URL: files.origin };
-    const trust = {
-      NODE_EXTRA_CA_CERTS: put("authority.pem", internet.authority.caPem),
-      NODUS_ALLOW_PRIVATE_HOSTS: "localhost",
-    };
-    const platform = await Platform.start({ ...services, ...trust }, { dataDir: folder });
-    closers.push(() => platform.dispose());
-    const settings = {
-      fileUrl: `${files.origin}/rows.csv`,
-      fileText: FILE_TEXT,
-      databaseSecret: database.secret(),
-      wrongDatabaseSecret: database.secret({ password: "wrong" }),
-      certFile: put("receiver.pem", receiver.certPem),
-      keyFile: put("receiver.key", receiver.keyPem),
-      verifyExample: projectFile("docs", "examples", "verify-webhook.py"),
+    const platform = await Platform.start({ ...outside.services, ...trust }, { dataDir: folder });
+    const close = async () => {
+      await platform.dispose();
+      await outside.close();
     };
     return { platform, apiKey: ADMIN_KEY, settings, folder, close };
   } catch (error) {
-    await close();
+    await outside.close();
     throw error;
   }
 }

@@ -57,6 +57,24 @@ def import_url(world):
     raised(world.nodus.NodusError, refused)
 
 
+@check("assets: import a repository and run it")
+def import_github(world):
+    asset = world.client.assets.import_github(world.settings["repository"], token="ghp_of_the_check")
+    same((asset.state, asset.kind), ("ready", "github"))
+    run = world.client.run(command=["sh", "say.sh"], source_asset_id=asset.id).wait(poll_seconds=0.2, timeout_seconds=120)
+    same(run.logs(), "imported\n")
+
+
+@check("assets: import files of a dataset")
+def import_huggingface(world):
+    asset = world.client.assets.import_huggingface(world.settings["dataset"], files=["data/*.csv"])
+    same(asset.state, "ready")
+    command = ["sh", "-c", "cd $NODUS_INPUT_set && find . -type f && cat data/train.csv"]
+    run = world.client.run(command=command, inputs=[{"name": "set", "asset_id": asset.id}])
+    run.wait(poll_seconds=0.2, timeout_seconds=120)
+    same(run.logs(), "./data/train.csv\na,b\n1,2\n")
+
+
 @check("connections: create, list, get, verify, delete")
 def connections(world):
     connections = part(world.client, "connections")
