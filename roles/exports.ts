@@ -17,5 +17,6 @@ export function exportDeps(parts: Parts): RunExportDeps {
     objects: parts.objects.assets,
     limits: ASSET_LIMITS,
     scratchDir: exportScratch(parts),
+    leaving: parts.drain.began,
   };
 }

@@ -13,5 +13,6 @@ export function loadDeps(parts: Parts): LoadOutputDeps {
     results: runResults,
     // Of this machine, and swept by it.
     scratchDir: path.join(parts.settings.dataDir, "scratch", "loads"),
+    leaving: parts.drain.began,
   };
 }

@@ -226,6 +226,7 @@ test("a load that the queue lost is put into it again, and one that its process 
   await fixture.clock.advance(LIMITS.loadQueuedMs);
   await fixture.reconcile();
   expect(await queued()).toHaveLength(1);
+  expect(await fixture.run({ id }, { leaving: AbortSignal.abort() })).toMatchObject({ outcome: "retry" });
   await fixture.run({ id }, {}, { signal: AbortSignal.abort() });
   expect(await fixture.loadOf(run)).toMatchObject({ state: "pending", leaseUntil: null, attempts: 0 });
   expect(await queued()).toHaveLength(2);

@@ -6,7 +6,10 @@ import { loadFailure } from "../../subgraphs/data/load/load-failure.ts";
 import { LoadWatch } from "./load-watch.ts";
 import { type MakeLoadDeps, makeLoad } from "./make-load.ts";
 
-export type LoadOutputDeps = Omit<MakeLoadDeps, "db" | "clock">;
+export interface LoadOutputDeps extends Omit<MakeLoadDeps, "db" | "clock"> {
+  /** Aborts as soon as the process is to stop: a load may take minutes, and another process can do it. */
+  leaving?: AbortSignal;
+}
 
 /**
  * Loads an output into its table. A second run finds the load taken, or over, and leaves it alone. One whose process
@@ -14,6 +17,7 @@ export type LoadOutputDeps = Omit<MakeLoadDeps, "db" | "clock">;
  */
 export function loadOutputJob(deps: LoadOutputDeps): JobImplementation<{ loadId: string }> {
   return implementJob(loadOutput, async ({ loadId }, context) => {
+    if (deps.leaving?.aborted) return { outcome: "retry", reason: "this process is about to stop" };
     const claim = await claimLoad(context.db, loadId, context.clock.now());
     if (claim) await work(deps, claim, context);
     return DONE;
@@ -25,12 +29,13 @@ async function work(deps: LoadOutputDeps, claim: LoadClaim, context: JobContext)
   const settling = { db, results: deps.results };
   const watch = new LoadWatch({ db, clock, logger }, claim);
   const done = watch.run();
-  const signal = AbortSignal.any([watch.signal, context.signal]);
+  const stopping = AbortSignal.any([context.signal, ...(deps.leaving ? [deps.leaving] : [])]);
+  const signal = AbortSignal.any([watch.signal, stopping]);
   try {
     const made = await attempt({ ...deps, db, clock }, claim, signal);
     if (!("failed" in made)) return await unlessStale(settleLoaded(settling, claim, made, clock.now()));
     if (made.failed instanceof StaleLoad) return;
-    if (context.signal.aborted) return await unlessStale(releaseLoad(db, claim, clock.now()));
+    if (stopping.aborted) return await unlessStale(releaseLoad(db, claim, clock.now()));
     const failure = loadFailure(made.failed);
     logger.info({ err: failure, loadId: claim.loadId, word: failure.word }, "a load failed");
     await unlessStale(settleFailed(settling, claim, failure, clock.now()));

@@ -177,32 +177,38 @@ const sleepers = () =>
     return (await client.query<{ n: number }>(sql)).rows[0]!.n;
   });
 
-describe("a process that goes down", () => {
-  test("ends its query at the database, and the export runs again elsewhere", async () => {
-    const actor = f.actor();
-    const { id } = await f.connection(actor);
-    const sql = "select pg_sleep(case when (select count(*) from item) > 0 then 600 else 0 end)::text as a";
-    const { asset } = await f.request(actor, { connectionId: id, sql, format: "csv" });
-    const process = new AbortController();
-    const running = f.run(asset.id, {}, { signal: process.signal });
-    await until("the query runs", async () => (await sleepers()) === 1);
-    process.abort(new Error("the process is going down"));
-    await running;
-    expect(await f.exportOf(asset.id)).toMatchObject({ state: "pending", leaseUntil: null, cleanedAt: null });
-    expect(await f.assetOf(asset.id)).toMatchObject({ state: "importing" });
-    await until("no query is left", async () => (await sleepers()) === 0, { timeoutMs: 5_000 });
-    const jobs = await f.db.sql(
-      "select 1 from infra.outbox where job = 'data.runExport' and payload->>'exportId' = $1",
-      [(await f.exportOf(asset.id)).id],
-    );
-    expect(jobs).toHaveLength(2);
-    expect(await f.scratch()).toEqual([]);
-    await f.db.sql("update data.query_export set sql = 'select 7 as a' where asset_id = $1", [asset.id]);
-    await f.run(asset.id);
-    expect((await f.bytesOf(await f.assetOf(asset.id))).toString()).toBe("a\n7\n");
-  });
+describe("a process", () => {
+  test.each(["is about to stop", "stops"])(
+    "that %s ends its query at the database, and the export runs again elsewhere",
+    async (how) => {
+      const actor = f.actor();
+      const { id } = await f.connection(actor);
+      const sql = "select pg_sleep(case when (select count(*) from item) > 0 then 600 else 0 end)::text as a";
+      const { asset } = await f.request(actor, { connectionId: id, sql, format: "csv" });
+      const process = new AbortController();
+      const leaving = how === "stops" ? {} : { leaving: process.signal };
+      const running = f.run(asset.id, leaving, how === "stops" ? { signal: process.signal } : {});
+      await until("the query runs", async () => (await sleepers()) === 1);
+      process.abort(new Error("the process is going down"));
+      await running;
+      if (how === "is about to stop")
+        expect(await f.run(asset.id, { leaving: process.signal })).toMatchObject({ outcome: "retry" });
+      expect(await f.exportOf(asset.id)).toMatchObject({ state: "pending", leaseUntil: null, cleanedAt: null });
+      expect(await f.assetOf(asset.id)).toMatchObject({ state: "importing" });
+      await until("no query is left", async () => (await sleepers()) === 0, { timeoutMs: 5_000 });
+      const jobs = await f.db.sql(
+        "select 1 from infra.outbox where job = 'data.runExport' and payload->>'exportId' = $1",
+        [(await f.exportOf(asset.id)).id],
+      );
+      expect(jobs).toHaveLength(2);
+      expect(await f.scratch()).toEqual([]);
+      await f.db.sql("update data.query_export set sql = 'select 7 as a' where asset_id = $1", [asset.id]);
+      await f.run(asset.id);
+      expect((await f.bytesOf(await f.assetOf(asset.id))).toString()).toBe("a\n7\n");
+    },
+  );
 
-  test("a database that goes away fails the export", async () => {
+  test("whose database goes away fails the export", async () => {
     const actor = f.actor();
     const { id } = await f.connection(actor);
     const { asset } = await f.request(actor, {

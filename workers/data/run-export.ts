@@ -18,6 +18,8 @@ export interface RunExportDeps extends Omit<MakeExportDeps, "db" | "clock"> {
   limits: AssetLimits;
   /** Most that one query may give; the deployment's limits unless told. */
   resultLimits?: ResultLimits;
+  /** Aborts as soon as the process is to stop: a query may take minutes, and another process can run it. */
+  leaving?: AbortSignal;
 }
 
 const RESULT_LIMITS: ResultLimits = { rows: LIMITS.exportRows, bytes: LIMITS.exportBytes };
@@ -28,6 +30,7 @@ const RESULT_LIMITS: ResultLimits = { rows: LIMITS.exportRows, bytes: LIMITS.exp
  */
 export function runExportJob(deps: RunExportDeps): JobImplementation<{ exportId: string }> {
   return implementJob(runExport, async ({ exportId }, context) => {
+    if (deps.leaving?.aborted) return { outcome: "retry", reason: "this process is about to stop" };
     const claim = await claimExport(context.db, exportId, context.clock.now());
     if (claim) await work(deps, claim, context);
     return DONE;
@@ -39,12 +42,13 @@ async function work(deps: RunExportDeps, claim: ExportClaim, context: JobContext
   const { db, clock, logger } = context;
   const watch = new ExportWatch({ db, clock, logger, limits: deps.limits, resultLimits }, claim);
   const done = watch.run();
-  const signal = AbortSignal.any([watch.signal, context.signal]);
+  const stopping = AbortSignal.any([context.signal, ...(deps.leaving ? [deps.leaving] : [])]);
+  const signal = AbortSignal.any([watch.signal, stopping]);
   try {
     await perform(deps, claim, context, { watch, signal });
   } catch (error) {
     if (error instanceof StaleExport) return;
-    if (context.signal.aborted) return await unlessStale(releaseExport(db, claim, clock.now()));
+    if (stopping.aborted) return await unlessStale(releaseExport(db, claim, clock.now()));
     const failure = failureOf(error);
     logger.info({ err: failure.cause, exportId: claim.exportId, word: failure.word }, "an export failed");
     await unlessStale(fail(deps, claim, failure, context));
