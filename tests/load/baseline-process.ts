@@ -3,9 +3,9 @@ import type { Actor } from "../../infra/kernel/actor.ts";
 import { readSettings } from "../../infra/telemetry/environment.ts";
 import { admissionRoute } from "./baseline/bare-admission.ts";
 import { BareDatabase } from "./baseline/bare-database.ts";
+import { bareSubscriptions } from "./baseline/bare-subscriptions.ts";
 import { Callers } from "./baseline/caller.ts";
 import { joinedRoutes } from "./baseline/joined-routes.ts";
-import { silentSubscriptions } from "./baseline/silent-subscriptions.ts";
 import { workloadRoute } from "./baseline/workload-route.ts";
 
 declare module "fastify" {
@@ -19,9 +19,10 @@ declare module "fastify" {
 async function serve(): Promise<void> {
   const end = () => process.exit(0);
   process.once("SIGTERM", end).once("SIGINT", end).once("disconnect", end);
-  const db = new BareDatabase(readSettings().databaseUrl!);
+  const url = readSettings().databaseUrl!;
+  const db = new BareDatabase(url);
   const app = Fastify();
-  await silentSubscriptions(app);
+  await bareSubscriptions(app, db, url);
   await app.register(async (scope) => {
     const callers = new Callers(db);
     scope.decorateRequest("caller", null);

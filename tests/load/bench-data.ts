@@ -51,6 +51,9 @@ export function benchSettings(): ComputeSettings {
   return computeSettings(readSettings({ NODUS_CPU_FALLBACK: "1" }), "http://127.0.0.1:4000");
 }
 
+/** Kinds of machines that worker processes offer, each the same ones. */
+export const WORKER_OFFERS = 1_000;
+
 const FAMILIES = ["H100", "A100", "L4", "L40S", "T4", "A10G", "H200", null] as const;
 const REGIONS = ["us-east", "us-west", "eu-north", "eu-west", "ap-south"] as const;
 

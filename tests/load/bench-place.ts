@@ -26,6 +26,13 @@ export interface Served<Facts = object> {
   readonly facts: Facts;
 }
 
+/** What tells a process apart from others that run the same program. */
+export interface HelperOptions {
+  label?: string;
+  /** Settings on top of the bench's own. */
+  environment?: Record<string, string>;
+}
+
 /** Where the bench works: a folder, a durable PostgreSQL and processes, each made when it is first asked for. */
 export class Bench {
   readonly folder: string;
@@ -90,12 +97,13 @@ export class Bench {
     });
   }
 
-  /** A program of this folder as a process; it tells its origin and other facts once it serves. */
-  helper<Facts = object>(name: string, databaseName: string): Promise<Served<Facts>> {
+  /** A program of this folder as a process on a database; it tells its origin and other facts once it serves. */
+  helper<Facts = object>(program: string, databaseName: string, options: HelperOptions = {}): Promise<Served<Facts>> {
+    const name = [program, databaseName, ...(options.label ? [options.label] : [])].join("-");
     return this.#once(name, async () => {
-      const child = fork(fileURLToPath(new URL(`./${name}.js`, import.meta.url)), [], {
+      const child = fork(fileURLToPath(new URL(`./${program}.js`, import.meta.url)), [], {
         execArgv: ["--enable-source-maps", ...this.#profiling(name)],
-        env: this.#environment(name, await this.database(databaseName)),
+        env: { ...this.#environment(name, await this.database(databaseName)), ...options.environment },
       });
       this.#endsWith(child, name);
       const facts = await new Promise<Facts & { origin: string }>((resolve, reject) => {

@@ -12,9 +12,11 @@ import { exportOfQuery } from "./rows/export.ts";
 import { firstLine } from "./rows/first-line.ts";
 import { lineLatency } from "./rows/line-latency.ts";
 import { listLength } from "./rows/list-length.ts";
+import { liveUpdates } from "./rows/live-updates.ts";
 import { logThroughput } from "./rows/log-throughput.ts";
 import { memory } from "./rows/memory.ts";
 import { placements } from "./rows/placements.ts";
+import { queues } from "./rows/queues.ts";
 import { restRead } from "./rows/rest-read.ts";
 import { sinkLoad } from "./rows/sink-load.ts";
 import { uploadRate } from "./rows/upload.ts";
@@ -33,6 +35,8 @@ const ROWS: readonly BenchRow[] = [
   admissions,
   decision,
   placements,
+  queues,
+  liveUpdates,
   listLength,
   exportOfQuery,
   sinkLoad,

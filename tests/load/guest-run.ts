@@ -71,12 +71,12 @@ interface LogData {
   workloadLogs: { offset: number; data: string; complete: boolean; end: { totalBytes: number } | null };
 }
 
-/** A GraphQL-over-WebSocket client with the bench's key. */
-export function connect(origin: string): Client {
+/** A GraphQL-over-WebSocket client with the bench's key, or another one. */
+export function connect(origin: string, key = BENCH_KEY): Client {
   return createClient({
     url: `${origin.replace("http", "ws")}/graphql`,
     webSocketImpl: WebSocket,
-    connectionParams: { authorization: `Bearer ${BENCH_KEY}` },
+    connectionParams: { authorization: `Bearer ${key}` },
     retryAttempts: 0,
     lazyCloseTimeout: 60_000, // one socket for streams that follow each other
   });

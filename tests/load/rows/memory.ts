@@ -11,7 +11,7 @@ const MOST_MIB = 450;
 /** What a start leaves behind has been collected by then. */
 const SETTLE_MS = 3_000;
 const EVENTS = "subscription events($id: ID!) { workloadEvents(workloadId: $id) { cursor } }";
-const SILENT = "subscription ($id: ID!) { workloadEvents(workloadId: $id) }";
+const SILENT = "subscription ($id: ID!) { silent(workloadId: $id) }";
 
 /** Resident memory of the platform's process before anything was done, and with many open streams that have nothing to say. */
 async function run(bench: Bench): Promise<Outcome[]> {
