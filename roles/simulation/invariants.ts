@@ -109,8 +109,6 @@ const ALWAYS: Record<string, string> = {
 
 /** A supplier that takes machines back leaves more reserved than there is; whoever looks often enough sees who did it. */
 export const NOT_OVERSOLD = "no capacity is given out twice";
-/** Not after somebody has set the wall clock back. */
-export const TIME_GOES_ON = "time never goes back from event to event";
 
 /** Sentences that are not true at this moment, with some of the rows that break them. `without`: not asked. */
 export async function brokenInvariants(q: Queryer, without: readonly string[] = []): Promise<string[]> {

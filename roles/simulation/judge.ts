@@ -1,5 +1,5 @@
 import type { Database } from "../../infra/db/database.ts";
-import { brokenInvariants, NOT_OVERSOLD, TIME_GOES_ON } from "./invariants.ts";
+import { brokenInvariants, NOT_OVERSOLD } from "./invariants.ts";
 import type { World } from "./world.ts";
 
 /** What a judge has looked at. */
@@ -60,7 +60,7 @@ export class Judge {
     this.#unlooked = 0;
     this.looks.full++;
     // The supplier takes machines back, and the wall clock is set back, as mischief has it.
-    const broken = await brokenInvariants(this.#db, [NOT_OVERSOLD, TIME_GOES_ON]);
+    const broken = await brokenInvariants(this.#db, [NOT_OVERSOLD]);
     return [...broken, ...(await this.#unexplained()), ...(await this.#forgotten())];
   }
 

@@ -123,11 +123,10 @@ export async function post(
 
 /** Takes a posted charge from the account: credits go down, the month's spend goes up. */
 export async function charge(tx: Tx, tenantId: string, workloadId: string, micros: Micros, now: Date): Promise<void> {
-  await tx.sql("update compute.workload set spend_micros = spend_micros + $2, updated_at = $3 where id = $1", [
-    workloadId,
-    micros,
-    now,
-  ]);
+  await tx.sql(
+    "update compute.workload set spend_micros = spend_micros + $2, updated_at = greatest(updated_at, $3) where id = $1",
+    [workloadId, micros, now],
+  );
   await tx.sql(
     `update compute.account a set balance_micros = balance_micros - $2, updated_at = $3,
        month_spend_micros = ${monthSpendSql("$4")} + $2, month_start = greatest(month_start, $4)

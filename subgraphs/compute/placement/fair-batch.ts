@@ -27,6 +27,7 @@ export interface DueWorkload {
   eventSeq: number;
   waitingReason: string | null;
   waitingSince: Date | null;
+  updatedAt: Date;
   /** What its own limit leaves; null for no limit. */
   budgetLeftMicros: Micros | null;
   heldMicros: Micros;
@@ -90,6 +91,7 @@ interface Row {
   event_seq: number;
   waiting_reason: string | null;
   waiting_since: Date | null;
+  updated_at: Date;
   budget_left: Micros | null;
   held_micros: Micros;
   cancel_requested: boolean;
@@ -115,7 +117,7 @@ const TAKE = `with recursive round(tenant_id, wrapped, n) as (
   )
   select d.* from round r cross join lateral (
     select s.id as stage_run_id, s.stage_id, s.tenant_id, s.status, s.spec, s.generation, s.fence, s.failed_offer_ids, s.created_at,
-      w.id as workload_id, w.status as workload_status, w.revision, w.event_seq, w.waiting_reason, w.waiting_since,
+      w.id as workload_id, w.status as workload_status, w.revision, w.event_seq, w.waiting_reason, w.waiting_since, w.updated_at,
       w.max_cost_micros - w.spend_micros - w.held_micros as budget_left, w.held_micros,
       w.cancel_requested_at is not null as cancel_requested
     from compute.stage s
@@ -144,6 +146,7 @@ function dueStage(r: Row, placement: DueStage["placement"]): DueStage {
       eventSeq: r.event_seq,
       waitingReason: r.waiting_reason,
       waitingSince: r.waiting_since,
+      updatedAt: r.updated_at,
       budgetLeftMicros: r.budget_left,
       heldMicros: r.held_micros,
       cancelRequested: r.cancel_requested,

@@ -43,7 +43,7 @@ export class WorkloadSteps {
       seq: workload.eventSeq,
       type,
       payload: { status: workload.status, revision: workload.revision, ...payload },
-      createdAt: this.#now,
+      createdAt: workload.updatedAt > this.#now ? workload.updatedAt : this.#now,
     });
   }
 
@@ -68,7 +68,7 @@ export class WorkloadSteps {
     if (changed.length === 0) return;
     const updated = tx.sql(
       `update compute.workload w set status = v.status, revision = v.revision, event_seq = v.event_seq,
-         waiting_reason = v.waiting_reason, waiting_since = v.waiting_since, updated_at = $7
+         waiting_reason = v.waiting_reason, waiting_since = v.waiting_since, updated_at = greatest(w.updated_at, $7)
        from unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::text[], $6::timestamptz[])
          as v(id, status, revision, event_seq, waiting_reason, waiting_since)
        where w.id = v.id`,

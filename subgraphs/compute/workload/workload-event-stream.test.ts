@@ -100,3 +100,17 @@ test("a cursor at the end of a finished workload gets the last item alone", asyn
   expect(await readAll(workloadId, 1)).toEqual([{ cursor: 1, complete: true, event: null }]);
   await expect(open(workloadId, -1)).rejects.toMatchObject({ extensions: { code: "invalid_cursor" } });
 });
+
+test("an event whose command read the clock before another's is not told as earlier", async () => {
+  const { workloadId } = await insertWorkload(graph.db, graph.clock.now());
+  const early = graph.clock.now();
+  const late = new Date(early.getTime() + 5);
+  await graph.db.command((tx) => appendEvent(tx, workloadId, "workload.second", {}, late));
+  await graph.db.command((tx) => appendEvent(tx, workloadId, "workload.third", {}, early));
+  await graph.db.command((tx) => moveWorkload(tx, workloadId, { event: "cancel", now: early }));
+  const rows = await graph.db.sql<{ created_at: Date }>(
+    "select created_at from compute.workload_event where workload_id = $1 order by seq",
+    [workloadId],
+  );
+  expect(rows.map((row) => row.created_at)).toEqual([late, late, late]);
+});

@@ -3,7 +3,10 @@ import { newId } from "../../../infra/kernel/ids.ts";
 import { topics } from "../topics.ts";
 import { isTerminal, type WorkloadEventName, type WorkloadState, workloadMachine } from "./workload.machine.ts";
 
-/** Appends an event under the workload's row lock: numbers have no gaps and appear in commit order. */
+/**
+ * Appends an event under the workload's row lock: numbers have no gaps and appear in commit order. Its time is never
+ * before the last event's: who waited for the lock has read the clock earlier, and the wall clock may have been set back.
+ */
 export async function appendEvent(
   tx: Tx,
   workloadId: string,
@@ -12,18 +15,19 @@ export async function appendEvent(
   now: Date,
 ): Promise<void> {
   const eventId = newId("event", now);
-  const [event] = await tx.sql<{ tenant_id: string; payload: Record<string, unknown> }>(
-    `with w as (update compute.workload set event_seq = event_seq + 1, updated_at = $5 where id = $2
-                returning event_seq, tenant_id, status, revision)
+  const [event] = await tx.sql<{ tenant_id: string; payload: Record<string, unknown>; created_at: Date }>(
+    `with w as (update compute.workload set event_seq = event_seq + 1, updated_at = greatest(updated_at, $5) where id = $2
+                returning event_seq, tenant_id, status, revision, updated_at)
      insert into compute.workload_event (id, tenant_id, workload_id, seq, type, payload, created_at)
-     select $1, w.tenant_id, $2, w.event_seq, $3, jsonb_build_object('status', w.status, 'revision', w.revision) || $4::jsonb, $5
-     from w returning tenant_id, payload`,
+     select $1, w.tenant_id, $2, w.event_seq, $3, jsonb_build_object('status', w.status, 'revision', w.revision) || $4::jsonb, w.updated_at
+     from w returning tenant_id, payload, created_at`,
     [eventId, workloadId, type, JSON.stringify(payload), now],
   );
   if (!event) throw new Error(`no workload ${workloadId} to append ${type} to`);
   tx.wake(topics.workload(workloadId));
   const subject = { workload_id: workloadId };
-  await tx.offer({ tenantId: event.tenant_id, eventId, type, subject, payload: event.payload, now });
+  const { tenant_id: tenantId, created_at: at } = event;
+  await tx.offer({ tenantId, eventId, type, subject, payload: event.payload, now: at });
 }
 
 /** What a change of status brings with it. */
@@ -55,7 +59,7 @@ export async function moveWorkload(tx: Tx, workloadId: string, transition: Trans
   if (next === "ignore" || next === "refuse") return null;
   const over = isTerminal(next);
   await tx.sql(
-    `update compute.workload set status = $2, revision = revision + 1, updated_at = $3, waiting_reason = null, waiting_since = null,
+    `update compute.workload set status = $2, revision = revision + 1, updated_at = greatest(updated_at, $3), waiting_reason = null, waiting_since = null,
        reason = coalesce($4, reason), message = coalesce($5, message), exit_code = coalesce($6, exit_code), signal = coalesce($7, signal),
        terminal_at = case when $8 then $3 else terminal_at end
      where id = $1`,
