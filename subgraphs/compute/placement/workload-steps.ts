@@ -43,7 +43,7 @@ export class WorkloadSteps {
       seq: workload.eventSeq,
       type,
       payload: { status: workload.status, revision: workload.revision, ...payload },
-      createdAt: workload.updatedAt > this.#now ? workload.updatedAt : this.#now,
+      createdAt: new Date(Math.max(workload.updatedAt.getTime(), this.#now.getTime())),
     });
   }
 
