@@ -5,7 +5,7 @@ import type { FaceFacts } from "../face-process.ts";
 
 const FEW = 1_000;
 const MANY = [100_000, 1_000_000];
-const TURNS = 300;
+const TURNS = 200;
 const WARM_UP = 50;
 /** Longest that one statement of a fill may take. */
 const FILL_MS = 90_000;
