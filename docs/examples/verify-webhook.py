@@ -13,9 +13,11 @@ def is_from_nodus(secret, timestamp, signature, body, now_seconds=None):
     """Whether a request is from Nodus and fresh.
 
     secret: what the PUT of the webhook answered
-    timestamp, signature: headers X-Nodus-Timestamp and X-Nodus-Signature
+    timestamp, signature: headers X-Nodus-Timestamp and X-Nodus-Signature; None where one is missing
     body: the bytes as they arrived, before any parsing
     """
+    if timestamp is None or signature is None:
+        return False
     if not re.fullmatch(r"[0-9]{1,12}", timestamp):
         return False
     now = time.time() if now_seconds is None else now_seconds

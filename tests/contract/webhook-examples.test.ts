@@ -8,8 +8,9 @@ import { webhookSigner } from "../../subgraphs/data/webhook/webhook-signer.ts";
 interface Vector {
   name: string;
   secret: string;
-  timestamp: string;
-  signature: string;
+  /** Null: the request has no such header. */
+  timestamp: string | null;
+  signature: string | null;
   body: string;
   now_seconds: number;
   valid: boolean;
