@@ -125,6 +125,11 @@ describe("a value that is not acceptable", () => {
     expect(problem).toMatch(new RegExp(`^${variable} must `));
   });
 
+  test.each([" ", ";", "\n"])("says commas where addresses of subgraphs are joined by %j", (separator) => {
+    const [problem] = problemsOf({ NODUS_SUBGRAPH_URLS: ["compute=http://x", "data=http://y"].join(separator) });
+    expect(problem).toContain("pairs separated by commas");
+  });
+
   test("is shown, unless it is a secret", () => {
     expect(problemsOf({ PORT: "80 80" })[0]).toContain('"80 80"');
     expect(problemsOf({ NODUS_MASTER_KEY: "hush-77" })[0]).not.toContain("hush-77");

@@ -96,8 +96,11 @@ export function urlOf<const N extends readonly string[]>(names: N): Parse<readon
   return (text) => {
     const at = text.indexOf("=");
     const name = text.slice(0, at);
-    if (!isOneOf(names, name)) throw new Unacceptable(`must list name=URL with the names ${names.join(", ")}`);
-    return [name, url(["http", "https"])(text.slice(at + 1))];
+    const address = text.slice(at + 1);
+    // A list that was joined by something else would otherwise be one odd address.
+    if (!isOneOf(names, name) || /[\s;]/.test(address))
+      throw new Unacceptable(`must list name=URL pairs separated by commas, with the names ${names.join(", ")}`);
+    return [name, url(["http", "https"])(address)];
   };
 }
 

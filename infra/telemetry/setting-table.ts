@@ -132,7 +132,7 @@ export const SETTINGS = {
   subgraphUrls: given(
     "NODUS_SUBGRAPH_URLS",
     "",
-    "Where a gateway finds the subgraphs that do not run in its own process, as `name=URL` pairs.",
+    "Where a gateway finds the subgraphs that do not run in its own process, as `name=URL` pairs separated by commas.",
     listOf(urlOf(SUBGRAPHS)),
   ),
   intakeUrl: optional("NODUS_INTAKE_URL", "this process", "Base URL at which host agents reach intake.", httpUrl),
