@@ -10,6 +10,7 @@ const SPOKEN = new Set([
   "DatabaseTooNew",
   "ObjectStoreRefused",
   "ClientError",
+  "UnreachableServer",
 ]);
 
 /** What the file system says of a folder that is not ours to write. */

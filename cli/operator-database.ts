@@ -5,6 +5,7 @@ import { openWakeups } from "../infra/live/open-wakeups.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
 import { allEntities } from "../roles/entities.ts";
+import { makeDataFolder, seeServers } from "../roles/reachable.ts";
 import { takeEvent } from "../roles/take-event.ts";
 import { ClientError } from "./client.ts";
 
@@ -14,6 +15,8 @@ export async function withDatabase(
   work: (db: Database, url: string) => Promise<void>,
 ): Promise<void> {
   const logger = createLogger({ level: "warn", role: "operator" });
+  if (!settings.databaseUrl) makeDataFolder(settings);
+  await seeServers(settings);
   const embedded = settings.databaseUrl ? null : await startEmbeddedPostgres({ dataDir: settings.dataDir, logger });
   const url = settings.databaseUrl ?? embedded!.url;
   try {

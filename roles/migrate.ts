@@ -4,10 +4,13 @@ import { migrate } from "../infra/db/migrate.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
 import { allEntities } from "./entities.ts";
+import { makeDataFolder, seeServers } from "./reachable.ts";
 
 /** Applies migrations, or prints the SQL that the entities need beyond them: the start of a new migration file. */
 export async function migrateDatabase(settings: Settings, options: { print?: boolean }): Promise<void> {
   const logger = createLogger({ level: "warn", role: "migrate" });
+  if (!settings.databaseUrl) makeDataFolder(settings);
+  await seeServers(settings);
   const embedded = settings.databaseUrl ? null : await startEmbeddedPostgres({ dataDir: settings.dataDir, logger });
   const url = settings.databaseUrl ?? embedded!.url;
   try {

@@ -1,4 +1,3 @@
-import { mkdirSync } from "node:fs";
 import { Drain, drainOnSignals } from "../infra/telemetry/drain.ts";
 import { type Settings, unknownVariables } from "../infra/telemetry/environment.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
@@ -10,18 +9,24 @@ import { computeSettings } from "./compute-settings.ts";
 import { runsHostAgent, superviseHostAgent } from "./host-agent.ts";
 import { openParts, type Parts } from "./parts.ts";
 import { type ProcessPlan, planProcess } from "./process-plan.ts";
+import { makeDataFolder, seeServers } from "./reachable.ts";
 import { createFace, type Phase } from "./serve.ts";
 import { computeServices } from "./services.ts";
 import { startWork, type Work } from "./work.ts";
 
 /**
  * Starts what the settings' roles name, in this process. Resolves once it serves; it runs until a signal ends it. Throws
- * `SettingsError` for settings that do not go together, before anything starts.
+ * `SettingsError` for settings that do not go together and `UnreachableServer` for ones that lead nowhere, before anything
+ * starts.
  */
 export async function up(settings: Settings): Promise<void> {
-  if (runsHostAgent(settings)) return superviseHostAgent(settings);
+  if (runsHostAgent(settings)) {
+    makeDataFolder(settings);
+    return superviseHostAgent(settings);
+  }
   const plan = planProcess(settings);
-  mkdirSync(settings.dataDir, { recursive: true });
+  makeDataFolder(settings);
+  await seeServers(settings);
   const logger = createLogger({ level: settings.logLevel, role: plan.name });
   const drain = new Drain(logger);
   drainOnSignals(drain, logger, settings.drainSeconds * 1000);
