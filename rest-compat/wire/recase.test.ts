@@ -105,6 +105,26 @@ describe("recasing", () => {
     expect(refusal.message).toContain(words);
   });
 
+  it("refuses a nested member in the graph's spelling, and at the top level ignores it", () => {
+    expect(refusalOf(() => tree({ leaf: { aCount: 1, a_count: 1 } }, null))).toEqual({
+      field: "/leaf/aCount",
+      message: "In REST this member is a_count.",
+    });
+    expect(refusalOf(() => tree({ children: [{}, { nodeValue: null }] }, null)).field).toBe("/children/1/nodeValue");
+    expect(tree({ nodeValue: "x", leaf: { a_count: 1, other: 2, ACount: 3 } }, null)).toEqual({ leaf: { aCount: 1 } });
+  });
+
+  it("refuses the graph's spelling exactly where it is another one than the wire's", () => {
+    fc.assert(
+      fc.property(camelName, fc.jsonValue(), (name, value) => {
+        const own = buildSchema(`scalar J input I { ${name}: J } input O { i: I } type Query { q(o: O): Int }`);
+        const send = () => recaser(own.getType("O") as GraphQLInputType)({ i: { [name]: value } }, null);
+        if (name === snake(name)) expect(send()).toEqual({ i: { [name]: value } });
+        else expect(refusalOf(send).field).toBe(`/i/${name}`);
+      }),
+    );
+  });
+
   it("does not take inherited members for members of the body", () => {
     const own = buildSchema("input I { constructor: String! } type Query { q(i: I): Int }");
     expect(refusalOf(() => recaser(own.getType("I") as GraphQLInputType)({}, null)).field).toBe("/constructor");

@@ -9,7 +9,7 @@ import {
   type OperationDefinitionNode,
   typeFromAST,
 } from "graphql";
-import { Refused } from "../../infra/kernel/refusal.ts";
+import { COMMON, Refused } from "../../infra/kernel/refusal.ts";
 import { kindForParameter } from "./paging.ts";
 import { type Place, pointer } from "./pointer.ts";
 
@@ -82,10 +82,12 @@ function compile(type: GraphQLInputType, made: Map<GraphQLInputType, Recase>): R
 type InputField = readonly [wire: string, name: string, recase: Recase, required: boolean];
 
 function ofObject(fields: readonly InputField[]): Recase {
+  const misspelt = new Map(fields.filter(([from, to]) => from !== to).map(([from, to]) => [to, from]));
   return (value, place) => {
     if (value === null) return null;
     if (typeof value !== "object" || Array.isArray(value)) throw refused(place, "must be an object");
     const wire = value as Record<string, unknown>;
+    if (place !== null) refuseGraphSpelling(wire, misspelt, place);
     const out: Record<string, unknown> = {};
     // Members that no field takes are left behind: closed schemas have refused them before, open ones ignore them.
     for (const [from, to, recase, required] of fields) {
@@ -95,6 +97,26 @@ function ofObject(fields: readonly InputField[]): Recase {
     }
     return out;
   };
+}
+
+/**
+ * Refuses a member in the graph's spelling: ignored like other unknown members it would silently drop a rule such as
+ * `egress_allow`. The body's own members are not looked at: the contract lets a client send others beside them.
+ */
+function refuseGraphSpelling(
+  wire: Readonly<Record<string, unknown>>,
+  misspelt: ReadonlyMap<string, string>,
+  place: Place,
+): void {
+  for (const name of Object.keys(wire)) {
+    const meant = misspelt.get(name);
+    if (meant === undefined) continue;
+    throw new Refused(COMMON.unknown_field, {
+      field: pointer({ within: place, step: name }),
+      message: `In REST this member is ${meant}.`,
+      fix: `Send it as ${meant}.`,
+    });
+  }
 }
 
 function ofList(item: Recase): Recase {
