@@ -103,6 +103,7 @@ function requestReader(
     if (!check) return { path, query, body: null, idempotencyKey: key };
     const body = readJsonBody(await jsonBytes(request));
     refuseRepeats(body, row.refuseRepeats ?? []);
+    row.refuseFirst?.(body.value);
     check(body.value);
     return { path, query, body: body.value, idempotencyKey: key };
   };

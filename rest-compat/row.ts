@@ -32,6 +32,8 @@ export interface GraphRow {
   readonly status?: number;
   /** Without it `shape`. */
   readonly check?: CheckDepth;
+  /** Refuses what this release does not take, before the body's shape is judged: it gets the body as it came. */
+  readonly refuseFirst?: (body: Readonly<Record<string, unknown>>) => void;
   /** Pointers in whose reach repeated JSON members are refused; elsewhere the last one counts. */
   readonly refuseRepeats?: readonly string[];
 }

@@ -1,4 +1,5 @@
 import { GATEWAY } from "../gateway/refusals.ts";
+import { NOT_IN_RELEASE } from "../infra/kernel/not-in-release.ts";
 import { COMMON, type RefusalKind } from "../infra/kernel/refusal.ts";
 import { EXTENSION } from "../rest-compat/table/extensions.ts";
 import { ACCOUNT } from "../subgraphs/compute/account/account.refusals.ts";
@@ -19,6 +20,7 @@ import { WORKSPACE } from "../subgraphs/sandboxes/workspace/workspace.refusals.t
 export function allRefusals(): RefusalKind[] {
   const catalogues = [
     COMMON,
+    NOT_IN_RELEASE,
     GATEWAY,
     EXTENSION,
     ACCOUNT,

@@ -1,4 +1,5 @@
 import { LIMITS } from "../../infra/kernel/limits.ts";
+import { NOT_IN_RELEASE } from "../../infra/kernel/not-in-release.ts";
 import { COMMON, Refused } from "../../infra/kernel/refusal.ts";
 import { downloadOutput } from "../bytes/download-output.ts";
 import { workloadLogs } from "../bytes/workload-logs.ts";
@@ -9,10 +10,12 @@ export const WORKLOADS: Table = {
   createWorkload: {
     kind: "graph",
     give: ({ workload: { id }, status, revision }) => ({ id, workload_id: id, status, revision }),
+    refuseFirst: refuseBuckets,
     refuseRepeats: ["/rl"],
   },
   validateWorkload: {
     kind: "graph",
+    refuseFirst: refuseBuckets,
     refuseRepeats: ["/rl"],
   },
   listWorkloads: { kind: "graph", take: listArguments },
@@ -38,6 +41,15 @@ export const WORKLOADS: Table = {
   getWorkloadLedger: { kind: "graph", give: ({ workload_id, ledger }) => ({ workload_id, ...ledger }) },
   getWorkloadRouting: { kind: "graph" },
 };
+
+/** Without this the answer would be about the bucket's members, one after the other, and then about the bucket. */
+function refuseBuckets({ inputs }: Readonly<Record<string, unknown>>): void {
+  if (!Array.isArray(inputs)) return;
+  const index = inputs.findIndex(
+    (input: unknown) => typeof (input as { bucket?: unknown } | null)?.bucket === "object",
+  );
+  if (index >= 0) throw new Refused(NOT_IN_RELEASE.bucket_inputs_unsupported, { field: `/inputs/${index}/bucket` });
+}
 
 /** A page size that is missing or out of range means the default here, unlike anywhere else. */
 function listArguments({ query }: WireRequest): Record<string, unknown> {

@@ -57,11 +57,6 @@ export const WORKLOAD = refusals({
     "Inputs are not fetched from a URI.",
     "Import the data as an asset first and give its asset_id.",
   ],
-  bucket_inputs_unsupported: [
-    400,
-    "Inputs from a bucket are not part of this release.",
-    "Import the object as an asset and give its asset_id.",
-  ],
   invalid_output: [
     400,
     "An output is not acceptable.",

@@ -83,8 +83,13 @@ describe("inputs", () => {
     ["an empty URI beside an asset", [{ name: "a", uri: "", asset_id }], "accepted"],
     ["nothing", [{ name: "a" }], "invalid_input /inputs/0"],
     ["cache alone", [{ name: "a", cache: true }], "invalid_input /inputs/0"],
-    ["a bucket and an asset", [{ name: "a", asset_id, bucket: {} }], "invalid_input /inputs/0"],
+    ["a bucket and an asset", [{ name: "a", asset_id, bucket: {} }], "bucket_inputs_unsupported /inputs/0/bucket"],
     ["a bucket", [{ name: "a", bucket: {} }], "bucket_inputs_unsupported /inputs/0/bucket"],
+    [
+      "a bucket behind an input without a name",
+      [{ name: "" }, { name: "a", bucket: {} }],
+      "bucket_inputs_unsupported /inputs/1/bucket",
+    ],
     ["nine inputs", Array.from({ length: 9 }, (_, i) => ({ name: `i${i}`, asset_id })), "invalid_input /inputs"],
   ])("%s", (_, inputs, verdict) => expect(refusalOf({ source, inputs })).toBe(verdict));
 });
