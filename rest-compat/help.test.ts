@@ -11,6 +11,12 @@ describe("the page of error codes", () => {
     expect(helpUrl("https://nodus.test")("a_code")).toBe("https://nodus.test/help/errors#a_code");
   });
 
+  it("says how a field is spelt on both faces", () => {
+    const page = helpPage([]);
+    for (const words of ["/policy/egress_allow", "workload.policy.egressAllow", "Idempotency-Key"])
+      expect(page).toContain(words);
+  });
+
   it("shows texts as text", () => {
     expect(helpPage(Object.values(kinds))).toContain("Is &lt;b&gt;bad&lt;/b&gt; &amp; odd.");
   });

@@ -17,6 +17,10 @@ export async function serveErrorHelp(app: FastifyInstance, kinds: Iterable<Refus
   );
 }
 
+const FIELD = `<p><code>field</code> is a JSON pointer to what is to blame. Its members are in the spelling of REST on both faces.</p>
+<p>REST: it leads into the body, such as <code>/policy/egress_allow</code>; for a parameter of the path or the query it is <code>/</code> and its name, such as <code>/limit</code>. What is wrong with a header, such as <code>Idempotency-Key</code>, has no <code>field</code>.</p>
+<p>GraphQL: <code>extensions.field</code> leads into the mutation's input, into <code>workload</code> where it has one: <code>/policy/egress_allow</code> is <code>workload.policy.egressAllow</code>, and <code>/idempotency_key</code> is <code>idempotencyKey</code>.</p>`;
+
 /** The page itself: each code once, in order, with its status, what it means and what to do. */
 export function helpPage(kinds: Iterable<RefusalKind>): string {
   const byCode = new Map([...kinds].map((kind) => [kind.code, kind]));
@@ -26,7 +30,7 @@ export function helpPage(kinds: Iterable<RefusalKind>): string {
       ({ code, status, message, fix }) =>
         `<h2 id="${html(code)}">${html(code)} (${status})</h2>\n<p>${html(message)}</p>\n<p>${html(fix)}</p>`,
     );
-  return `<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Nodus: error codes</title>\n<h1>Error codes</h1>\n${sections.join("\n")}\n</html>\n`;
+  return `<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Nodus: error codes</title>\n<h1>Error codes</h1>\n${FIELD}\n${sections.join("\n")}\n</html>\n`;
 }
 
 function html(text: string): string {

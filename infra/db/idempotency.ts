@@ -43,6 +43,9 @@ export interface KeyedRequest {
 /** What became of a keyed request: `replayed` names the object of the first one. */
 export type Once = { replayed: false } | { replayed: true; objectId: string };
 
+/** Where the graph takes the key. */
+const AT_KEY = { field: "/idempotency_key" };
+
 /** Takes the key for `objectId`, or tells that it was taken for the same request; another request is refused. */
 export async function once(tx: Tx, request: KeyedRequest, objectId: string): Promise<Once> {
   requireKey(request.key);
@@ -60,15 +63,15 @@ export async function once(tx: Tx, request: KeyedRequest, objectId: string): Pro
     [id],
   );
   if (!seen) throw new Refused(COMMON.idempotency_in_flight, { retryAfterSeconds: 1 });
-  if (seen.fingerprint !== fingerprint) throw new Refused(COMMON.idempotency_conflict, { field: "/idempotency_key" });
+  if (seen.fingerprint !== fingerprint) throw new Refused(COMMON.idempotency_conflict, AT_KEY);
   return { replayed: true, objectId: seen.object_id };
 }
 
 /** Refuses a key that is not 1 to 256 printable ASCII characters without spaces. */
 export function requireKey(key: string | null | undefined): asserts key is string {
-  if (key === null || key === undefined || key === "") throw new Refused(COMMON.missing_idempotency_key);
+  if (key === null || key === undefined || key === "") throw new Refused(COMMON.missing_idempotency_key, AT_KEY);
   if (key.length > LIMITS.idempotencyKeyLength || !/^[!-~]+$/.test(key))
-    throw new Refused(COMMON.invalid_idempotency_key);
+    throw new Refused(COMMON.invalid_idempotency_key, AT_KEY);
 }
 
 function sha256(text: string): string {

@@ -69,7 +69,7 @@ export const COMMON = refusals({
   missing_idempotency_key: [
     400,
     "This request needs an Idempotency-Key.",
-    "Send a stable key with each logical request.",
+    "Send the header Idempotency-Key (in GraphQL: idempotencyKey), the same for each repeat of one request.",
   ],
   invalid_idempotency_key: [
     400,
@@ -88,7 +88,11 @@ export const COMMON = refusals({
   method_not_allowed: [405, "This path does not take that method.", "Use a documented method."],
   body_too_large: [413, "The body is too large.", "Send a smaller body, or upload the data as an asset."],
   unsupported_media_type: [415, "The body's media type is not acceptable.", "Send application/json."],
-  idempotency_conflict: [409, "The key was used for a different request.", "Use a new key for a new request."],
+  idempotency_conflict: [
+    409,
+    "The key was used for a different request.",
+    "Send a new Idempotency-Key for a new request.",
+  ],
   rate_limited: [429, "Too many requests.", "Wait as long as Retry-After says."],
   not_implemented: [
     501,

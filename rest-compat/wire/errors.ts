@@ -56,12 +56,20 @@ function ofRefused({ kind, detail, message, fix }: Refused): WireError {
   };
 }
 
+/** In the graph the key is a member of the input; here it is a header, which no pointer leads to. */
+const ABOUT_THE_KEY: ReadonlySet<string> = new Set(
+  [COMMON.missing_idempotency_key, COMMON.invalid_idempotency_key, COMMON.idempotency_conflict].map(({ code }) => code),
+);
+
 function ofGraph({ message, extensions = {} }: GraphError): WireError | null {
   const { code, status, fix, field, detail, retryAfterSeconds } = extensions as Partial<WireError> & {
     detail?: Record<string, unknown>;
   };
   if (typeof code === "string" && typeof status === "number")
-    return { status, code, message, fix: fix ?? "", field, extra: detail, retryAfterSeconds };
+    return {
+      ...{ status, code, message, fix: fix ?? "", extra: detail, retryAfterSeconds },
+      field: ABOUT_THE_KEY.has(code) ? undefined : field,
+    };
   // A scalar refused a value: the graph's own word for a bad argument.
   if (code === "BAD_USER_INPUT") return { ...ofRefused(new Refused(COMMON.invalid_request)), message };
   return null;

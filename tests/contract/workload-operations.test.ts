@@ -39,8 +39,11 @@ describe("submitting", () => {
     await submit(payload, "twice");
     const other = await submit({ ...payload, name: "second" }, "twice");
     expect([other.status, other.body.error]).toEqual([409, "idempotency_conflict"]);
+    expect(other.body).not.toHaveProperty("field"); // a header is no place in the body
+    expect(other.body.fix).toContain("Idempotency-Key");
     const without = await face.ask("createWorkload", { body: payload });
     expect([without.status, without.body.error]).toEqual([400, "missing_idempotency_key"]);
+    expect(without.body.fix).toContain("Idempotency-Key");
   });
 
   it("keeps keys of different teams apart", async () => {
@@ -60,6 +63,9 @@ describe("submitting", () => {
     [{ ...payload, outcome: { max_cost_usd: 0 } }, "invalid_max_cost", "/outcome/max_cost_usd"],
     [{ ...payload, inputs: [{ name: "a", uri: "https://x" }] }, "input_uri_unsupported", "/inputs/0/uri"],
     [{ ...payload, inputs: [{ name: "a", nonsense: 1 }] }, "unknown_field", "/inputs/0/nonsense"],
+    [{ ...payload, inputs: [{ bucket: {} }] }, "bucket_inputs_unsupported", "/inputs/0/bucket"],
+    [{ ...payload, policy: { egressAllow: ["example.com"] } }, "unknown_field", "/policy/egressAllow"],
+    [{ ...payload, outcome: { maxCostUsd: 5 } }, "unknown_field", "/outcome/maxCostUsd"],
     [{ ...payload, source: { command: "ls" } }, "invalid_request", "/source/command"],
   ])("refuses %j as %s", async (body, error, field) => {
     const answer = await submit(body, `bad-${error}-${field}`);
