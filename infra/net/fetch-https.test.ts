@@ -76,6 +76,13 @@ test("a name that resolves to a private address is refused before anything is se
   expect(one.seen).toEqual([]);
 });
 
+test("a name without an address is told from a machine where nobody listens", async () => {
+  const gone = await world.serve();
+  await gone.close();
+  expect(await failure(get("https://no-such-name.invalid/"))).toBe("unknown_name");
+  expect(await failure(get(`${gone.origin}/`))).toBe("unreachable");
+});
+
 test("a certificate of an unknown authority, or of another name, is not trusted", async () => {
   const stranger = await sources();
   try {

@@ -9,6 +9,7 @@ export type FetchFailure =
   | "too_many_redirects"
   | "untrusted_certificate"
   | "timeout"
+  | "unknown_name"
   | "unreachable";
 
 /** A fetch that failed, or broke off in the middle of a body. */
@@ -157,6 +158,7 @@ async function* watched(body: AsyncIterable<Uint8Array>, url: URL, signal: Abort
 }
 
 const TIMEOUTS = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ETIMEDOUT"]);
+const NO_ADDRESS = new Set(["ENOTFOUND", "EAI_AGAIN", "EAI_NODATA"]);
 const CERTIFICATE = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/;
 
 function failureOf(error: unknown, url: URL, signal: AbortSignal): unknown {
@@ -168,6 +170,7 @@ function failureOf(error: unknown, url: URL, signal: AbortSignal): unknown {
   if (codes.some((code) => TIMEOUTS.has(code))) return new FetchFailed("timeout", url.hostname, error);
   if (codes.some((code) => CERTIFICATE.test(code)))
     return new FetchFailed("untrusted_certificate", url.hostname, error);
+  if (codes.some((code) => NO_ADDRESS.has(code))) return new FetchFailed("unknown_name", url.hostname, error);
   return new FetchFailed("unreachable", url.hostname, error);
 }
 

@@ -25,7 +25,7 @@ export const ASSET = refusals({
   source_private_address: [
     400,
     "The source is not on the public internet.",
-    "Use a public address, or upload the file.",
+    "Use a public address, or upload the file. An operator opens private hosts with NODUS_ALLOW_PRIVATE_HOSTS.",
   ],
   source_timeout: [400, "The source took too long.", "Import less at once, or upload the file."],
   checksum_mismatch: [

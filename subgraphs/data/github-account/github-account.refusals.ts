@@ -7,5 +7,9 @@ export const GITHUB_ACCOUNT = refusals({
     "GitHub does not take the token.",
     "Make a token that may read the repositories, and send it whole.",
   ],
-  github_unreachable: [503, "GitHub cannot be asked just now.", "Repeat the request shortly."],
+  github_unreachable: [
+    503,
+    "GitHub cannot be asked just now.",
+    "Repeat the request shortly. If it stays so, an operator looks at what NODUS_GITHUB_API_URL names.",
+  ],
 });

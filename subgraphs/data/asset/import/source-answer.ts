@@ -12,6 +12,7 @@ const FAILURES: Readonly<Record<FetchFailure, readonly [RefusalKind, string]>> =
   too_many_redirects: [ASSET.source_unavailable, "redirects too often"],
   untrusted_certificate: [ASSET.source_unavailable, "has no certificate that can be trusted"],
   timeout: [ASSET.source_timeout, "did not go on for too long"],
+  unknown_name: [ASSET.source_unavailable, "is a name without an address"],
   unreachable: [ASSET.source_unavailable, "cannot be reached, or broke off"],
 };
 
