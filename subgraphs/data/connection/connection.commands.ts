@@ -13,7 +13,7 @@ import { Connection } from "./connection.entity.ts";
 import { CONNECTION } from "./connection.refusals.ts";
 import { ConnectionFailure } from "./connection-failure.ts";
 import { credentialPinName } from "./connection-uses.ts";
-import { type Credential, readCredential, WrongShape } from "./credential-shape.ts";
+import { type Credential, readCredential, SECRET_FORMS, WrongShape } from "./credential-shape.ts";
 import { findConnection, requireActive } from "./find-connection.ts";
 import type { SecretVersionPin } from "./open-database.ts";
 import { type VerifyDeps, verifyCredential } from "./verify-credential.ts";
@@ -54,7 +54,7 @@ function store({ db }: ConnectionDeps, actor: Actor, { checked, pin, egressHosts
   const id = newId("connection", now);
   const by = actor.memberId ?? actor.keyId;
   return db.command(async (tx) => {
-    await requireVersionInUse(tx, tenantId, pin);
+    await requireVersionInUse(tx, tenantId, pin, "/secret");
     await requireRoom(tx, tenantId);
     const made = await tx.sql(
       `insert into data.connection (id, tenant_id, name, kind, secret_id, secret_version, scope, region, branch, entity,
@@ -163,7 +163,11 @@ function requireShape({ kind }: { kind: Connection["kind"] }, text: string): Cre
     return readCredential(kind, text);
   } catch (error) {
     if (!(error instanceof WrongShape)) throw error;
-    throw new Refused(CONNECTION.secret_shape_invalid, { field: "/secret", message: error.message });
+    throw new Refused(CONNECTION.secret_shape_invalid, {
+      field: "/secret",
+      message: error.message,
+      fix: `${SECRET_FORMS[kind]} Then create the connection.`,
+    });
   }
 }
 
@@ -177,7 +181,7 @@ async function requireWorking(deps: ConnectionDeps, credential: Credential): Pro
 }
 
 /** The shared lock keeps a rotation out until our commit: what was verified is what is pinned. */
-async function requireVersionInUse(tx: Tx, tenantId: string, pin: SecretVersionPin): Promise<void> {
+async function requireVersionInUse(tx: Tx, tenantId: string, pin: SecretVersionPin, field?: string): Promise<void> {
   const found = await tx.sql(
     `select 1 from data.secret_version where tenant_id = $1 and secret_id = $2 and version = $3 and retired_at is null
         for share`,
@@ -186,6 +190,7 @@ async function requireVersionInUse(tx: Tx, tenantId: string, pin: SecretVersionP
   if (found.length === 0)
     throw new Refused(CONNECTION.connection_inactive, {
       message: "The secret was replaced or retired while its version was verified.",
+      ...(field === undefined ? {} : { field }),
     });
 }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
 import { type Clock, FakeClock, systemClock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
+import type { Refused } from "../../../infra/kernel/refusal.ts";
 import { PrivateExceptions } from "../../../infra/net/public-address.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
 import { startTlsPostgres, type TlsPostgres } from "../../../tests/support/tls-postgres.ts";
@@ -144,6 +145,19 @@ test.for<[string, Partial<ConnectionAsk>, string, string]>([
   const actor = administrator();
   await expect(create(actor, ask)).rejects.toMatchObject(refusal(code, { field }));
   expect(await stored(actor)).toEqual([]);
+});
+
+test.for<[Partial<ConnectionAsk>, string[]]>([
+  [{ kind: "postgres" }, ["postgres_url", "ca_cert"]],
+  [{ kind: "neon" }, ["postgres_url", "api_key", "ca_cert"]],
+  [{ kind: "supabase" }, ["postgres_url", "project_url", "service_key", "ca_cert"]],
+  [{ kind: "wandb" }, ["the API key alone"]],
+])("a secret of another shape than %j needs is answered with the form that it should have", async ([ask, words]) => {
+  const actor = administrator();
+  await put(actor, "DB", "{ }");
+  const error = await create(actor, ask).catch((e: unknown) => e);
+  expect(error).toMatchObject(refusal("secret_shape_invalid", { field: "/secret" }));
+  for (const word of words) expect((error as Refused).fix).toContain(word);
 });
 
 test("a secret of another shape is refused, without its text", async () => {
@@ -315,7 +329,7 @@ test.for(["rotated", "retired"])("a secret that is %s while its version is verif
   if (how === "rotated") await put(actor, "WB", API_KEY);
   else await retireSecret(database.db, actor, "WB", now);
   held.resolve();
-  expect(await made).toMatchObject(refusal("connection_inactive"));
+  expect(await made).toMatchObject(refusal("connection_inactive", { field: "/secret" }));
   expect(await stored(actor)).toEqual([]);
 });
 

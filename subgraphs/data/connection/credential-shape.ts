@@ -36,6 +36,19 @@ const MEMBERS: Record<
   supabase: { required: ["postgres_url", "project_url", "service_key"], optional: ["ca_cert"], bareUrl: false },
 };
 
+/** The form that a secret of each kind has, as an advice to a person. */
+export const SECRET_FORMS: Readonly<Record<ConnectionKind, string>> = {
+  postgres: formOf(MEMBERS.postgres),
+  neon: formOf(MEMBERS.neon),
+  supabase: formOf(MEMBERS.supabase),
+  wandb: "Write the secret as the API key alone: 8 to 512 printable ASCII characters without a space.",
+};
+
+function formOf({ required, optional, bareUrl }: { required: string[]; optional: string[]; bareUrl: boolean }): string {
+  const address = bareUrl ? "a postgres:// address with user and password alone, or as " : "";
+  return `Write the secret as ${address}a JSON object with ${required.join(", ")} and, if needed, ${optional.join(", ")}.`;
+}
+
 /** Reads a secret's text as what a connection of this kind needs; throws `WrongShape`. */
 export function readCredential(kind: ConnectionKind, text: string): Credential {
   if (kind === "wandb") {

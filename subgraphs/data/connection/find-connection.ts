@@ -2,7 +2,7 @@ import type { Queryer } from "../../../infra/db/database.ts";
 import { isId } from "../../../infra/kernel/ids.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import { Connection } from "./connection.entity.ts";
-import { CONNECTION } from "./connection.refusals.ts";
+import { CONNECTION, CONNECTION_REFERENCE } from "./connection.refusals.ts";
 
 /** What a name may look like; `conn_` at the start is for ids, and `github` is the team's account there. */
 export function isConnectionName(text: string): boolean {
@@ -34,8 +34,13 @@ export async function activeConnectionIds(q: Queryer, ids: readonly string[]): P
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Refuses as `connection_inactive` once the pinned version of the secret was replaced or retired. */
-export async function requireActive(q: Queryer, connection: Pick<Connection, "id">): Promise<void> {
+/**
+ * Refuses as `connection_inactive` once the pinned version of the secret was replaced or retired. `field` is the pointer
+ * of the reference in a body; none where the path names the connection.
+ */
+export async function requireActive(q: Queryer, connection: Pick<Connection, "id">, field?: string): Promise<void> {
   const active = await activeConnectionIds(q, [connection.id]);
-  if (!active.has(connection.id)) throw new Refused(CONNECTION.connection_inactive);
+  if (active.has(connection.id)) return;
+  if (field === undefined) throw new Refused(CONNECTION.connection_inactive);
+  throw new Refused(CONNECTION_REFERENCE.connection_inactive, { field });
 }

@@ -86,7 +86,9 @@ test("a credential that was replaced or retired makes no export, and gives no fi
   await finish(asset.id);
   await f.db.sql("update data.secret_version set retired_at = $2 where secret_id = $1", [secretId, clock.now()]);
   for (const reuse of [false, true])
-    expect((await refusal(f.request(actor, { connectionId: id, sql: SQL, reuse })))[0]).toBe("connection_inactive");
+    expect(await refusal(f.request(actor, { connectionId: id, sql: SQL, reuse }))).toEqual([
+      ...["connection_inactive", "/connection_id", 409],
+    ]);
 });
 
 test("a finished export is given again for a day to the same request, if that allows it", async () => {

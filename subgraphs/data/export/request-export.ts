@@ -60,7 +60,7 @@ export async function requestExport(
   const checked = await check(db, tenantId, fields);
   return db.command(async (tx) => {
     await lockTeam(tx, tenantId);
-    await requireActive(tx, checked.connection);
+    await requireActive(tx, checked.connection, "/connection_id");
     const ready = fields.reuse ? await readyAsset(tx, tenantId, checked, now) : null;
     if (ready) return { asset: ready, reused: true };
     await requirePlace(tx, tenantId, limits, now);

@@ -16,6 +16,7 @@ export function requireSecretName(name: string): void {
     throw new Refused(SECRET.invalid_secret, {
       field: "/name",
       message: "A secret's name is a letter or _ followed by up to 127 letters, digits or _.",
+      fix: "Choose a name that an environment variable can have, such as API_TOKEN.",
     });
   if (RESERVED.test(name.toUpperCase())) throw new Refused(SECRET.reserved_name, { field: "/name" });
 }
@@ -27,6 +28,7 @@ export function secretBytes(value: string): Buffer {
     throw new Refused(SECRET.invalid_secret, {
       field: "/value",
       message: `A secret's value is 1 to ${LIMITS.secretValueBytes} bytes of UTF-8 without NUL.`,
+      fix: "Send the value as text, shortened or encoded (base64, say) if need be; larger files go up as assets.",
     });
   return bytes;
 }

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
+import type { Refused } from "../../../infra/kernel/refusal.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
 import { destroyRetiredSecrets } from "./destroy-retired-secrets.ts";
 import { listSecrets, putSecret, retireSecret } from "./secret.commands.ts";
@@ -95,6 +96,7 @@ test.for<[string, string, string, string, string]>([
   const actor = team();
   const error = await put(actor, name, value).catch((e: Error) => e);
   expect(error).toMatchObject({ kind: { code, status: 400 }, detail: { field } });
+  if (code === "invalid_secret") expect((error as Refused).fix).toContain(field.slice(1));
   if (value.length > 3) expect(JSON.stringify(error)).not.toContain(value);
   expect(await versions(actor)).toEqual([]);
 });
