@@ -85,9 +85,10 @@ export async function poolsById(q: Queryer, tenantId: string, ids: readonly stri
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
+/** Trimmed; what is measured is the name as it was sent, because the contract's length counts all of it. */
 function requirePoolName(name: string): string {
   const trimmed = name.trim();
-  const fits = trimmed !== "" && Buffer.byteLength(trimmed) <= LIMITS.poolNameBytes && trimmed.isWellFormed();
+  const fits = trimmed !== "" && Buffer.byteLength(name) <= LIMITS.poolNameBytes && trimmed.isWellFormed();
   if (!fits || CONTROL.test(trimmed)) throw new Refused(POOL.invalid_pool_name, { field: "/name" });
   return trimmed;
 }
