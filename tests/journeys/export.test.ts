@@ -42,18 +42,29 @@ test("a query's rows are followed on their way into Parquet", { timeout: 60_000 
   });
 });
 
-test("a query's rows as CSV are the input of a run", { timeout: 60_000 }, async () => {
-  const { body } = await importQuery("select 'from the shop' as word", "csv");
+test.each([
+  ["parquet", "PAR1"],
+  ["csv", "word"],
+])("a query's rows as %s are the input of a run", { timeout: 60_000 }, async (format, beginning) => {
+  const { body } = await importQuery("select 'from the shop' as word", format);
   await until("the export is ready", async () => {
     const { state } = (await platform.admin.rest("getAsset", { path: { id: body.id } })).body;
     return state === "ready";
   });
   const id = await submit(platform.admin, {
     inputs: [{ assetId: body.id, name: "words" }],
-    source: { command: ["sh", "-c", "cat $NODUS_INPUT_words/data.csv"] },
+    source: {
+      command: [
+        "sh",
+        "-c",
+        `head -c 4 $NODUS_INPUT_words/data.${format}; tr -d "\\0" < $NODUS_INPUT_words/data.${format}`,
+      ],
+    },
   });
   await settles(platform.admin, id);
-  expect(String((await platform.admin.rest("getWorkloadLogs", { path: { id } })).body)).toContain("from the shop");
+  const log = String((await platform.admin.rest("getWorkloadLogs", { path: { id } })).body);
+  expect(log.startsWith(beginning)).toBe(true);
+  expect(log).toContain("from the shop");
 });
 
 test("a platform that is stopped cancels its query and runs it again when it is back", {
