@@ -3,7 +3,12 @@ import WebSocket from "ws";
 
 /** The platform said no, or could not be reached; the message is for the person at the terminal. */
 export class ClientError extends Error {
-  override readonly name = "ClientError";
+  override readonly name: string = "ClientError";
+}
+
+/** Nobody answers at the platform's address: it may be restarting. */
+export class PlatformLost extends ClientError {
+  override readonly name = "PlatformLost";
 }
 
 interface GraphAnswer<T> {
@@ -61,7 +66,7 @@ async function post(url: string, apiKey: string, body: unknown): Promise<Respons
     });
   } catch (error) {
     const cause = (error as { cause?: { code?: string } }).cause?.code ?? (error as Error).message;
-    throw new ClientError(
+    throw new PlatformLost(
       `No platform answers at ${url} (${cause}). Start one with \`npm start\`, or set NODUS_BASE_URL.`,
     );
   }
@@ -73,7 +78,17 @@ function sentence(error: NonNullable<GraphAnswer<unknown>["errors"]>[number]): s
   return `${field ? `${field}: ` : ""}${error.message}${fix ? ` ${fix}` : ""}${figures.join("")}`;
 }
 
-async function* items<T>(results: AsyncIterableIterator<unknown>): AsyncIterableIterator<T> {
+function items<T>(results: AsyncIterableIterator<unknown>): AsyncIterableIterator<T> {
+  const opened = open<T>(results);
+  // A generator would end only with the next item, which may be long in coming.
+  opened.return = async () => {
+    await results.return?.();
+    return { done: true, value: undefined };
+  };
+  return opened;
+}
+
+async function* open<T>(results: AsyncIterableIterator<unknown>): AsyncGenerator<T, undefined> {
   try {
     for await (const result of results) {
       const answer = result as GraphAnswer<T>;

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { anotherTeam } from "../support/another-team.ts";
 import { sharedPlatform } from "../support/platform.ts";
+import { until } from "../support/until.ts";
 import { cancel, ends, script, settles, submit } from "../support/workloads.ts";
 
 const platform = sharedPlatform();
@@ -170,4 +171,20 @@ test("a user's commands submit, follow, list and cancel", { timeout: 60_000 }, a
   const waiting = await submit(platform().admin, script("true", { requirements: { gpu: "B200" } }));
   expect((await platform().command(["cancel", waiting])).code).toBe(0);
   expect(await ends(platform().admin, waiting)).toMatchObject({ status: "cancelled" });
+});
+
+test("who follows a workload that waits is told once why and what to do, and the log of one is shown without waiting", {
+  timeout: 60_000,
+}, async () => {
+  const following = await platform().begin(["submit", "--follow", "--gpu", "B200", "--", "true"]);
+  const id = await until("it is submitted", () => /^wl_\w+/.exec(following.stdout())?.[0]);
+  await until("it is told", () => following.stderr().includes("Waiting: "));
+  expect(await platform().command(["logs", id])).toMatchObject({ code: 0, stdout: "" });
+  expect((await platform().command(["cancel", id])).code).toBe(0);
+  const { code, stderr } = await following.ended;
+  expect(code).toBe(1);
+  expect(stderr).toContain("cancelled");
+  expect(stderr.match(/^Waiting: .*$/gm)).toEqual([
+    expect.stringMatching(/^Waiting: no_matching_offer \(offers passed over: 1 by \w+\)\. No machine fits: .* --cpu /),
+  ]);
 });

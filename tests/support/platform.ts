@@ -149,7 +149,7 @@ export class Platform {
   }
 
   /** Starts a command of the command line beside it. */
-  async begin(args: readonly string[]): Promise<{ stdout(): string; ended: Promise<CommandEnd> }> {
+  async begin(args: readonly string[]): Promise<{ stdout(): string; stderr(): string; ended: Promise<CommandEnd> }> {
     const child = await this.#spawn(...args);
     let stdout = "";
     let stderr = "";
@@ -162,7 +162,7 @@ export class Platform {
     const ended = new Promise<CommandEnd>((resolve) =>
       child.once("close", (code) => resolve({ code, stdout, stderr })),
     );
-    return { stdout: () => stdout, ended };
+    return { stdout: () => stdout, stderr: () => stderr, ended };
   }
 
   /** Rows of one statement on its database, which a test may look into. */
