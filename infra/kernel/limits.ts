@@ -163,6 +163,10 @@ export const LIMITS = {
   connectionVerifyMs: 5_000,
   /** What a database may say before somebody is logged in. */
   connectionLoginBytes: 1024 * 1024,
+  /** What a database may say over one connection, rows that are copied out of it aside. */
+  connectionSaidBytes: 1024 * 1024,
+  /** A row that is copied out of a database, as it sends it: PostgreSQL's own largest. */
+  connectionRowBytes: 1024 * 1024 * 1024,
   webhookUrlLength: 2_048,
   /** A secret that a customer chooses, in printable ASCII. */
   webhookSecretLengthMin: 16,

@@ -9,7 +9,8 @@ import type { SecretBox } from "../secret/secret-box.ts";
 import { Connection } from "./connection.entity.ts";
 import { ConnectionFailure, socketReason } from "./connection-failure.ts";
 import { type DatabaseLogin, readCredential } from "./credential-shape.ts";
-import { GuardedSocket, TooTalkative } from "./guarded-socket.ts";
+import { GuardedConnection } from "./guarded-connection.ts";
+import { ProtocolViolation } from "./message-guard.ts";
 
 /** A version of a secret. */
 export interface SecretVersionPin {
@@ -60,8 +61,9 @@ export async function logIn(
   { exceptions, clock }: Pick<DatabaseDeps, "exceptions" | "clock">,
   { timeoutMs, applicationName }: { timeoutMs: number; applicationName: string },
 ): Promise<pg.Client> {
-  const socket = new GuardedSocket(exceptions);
-  const client = new pg.Client({
+  const ssl = { rejectUnauthorized: true, minVersion: "TLSv1.2", ...(login.caPem ? { ca: login.caPem } : {}) } as const;
+  const connection = new GuardedConnection({ exceptions, ssl });
+  const config: pg.ClientConfig & { connection: pg.Connection } = {
     host: login.host,
     port: login.port,
     user: login.user,
@@ -71,17 +73,17 @@ export async function logIn(
     application_name: applicationName,
     // The driver would take this one from the platform's environment.
     sslnegotiation: "postgres",
-    ssl: { rejectUnauthorized: true, minVersion: "TLSv1.2", ...(login.caPem ? { ca: login.caPem } : {}) },
+    ssl,
     enableChannelBinding: login.channelBinding !== "disable",
     connectionTimeoutMillis: timeoutMs,
-    keepAlive: true,
-    stream: () => socket,
-  });
+    connection,
+  };
+  const client = new pg.Client(config);
   client.on("error", () => {}); // a connection that breaks later is told by the statement that is under way, or by the next
   try {
     requirePublicLiteral(login.host, exceptions);
     const bound = offersBinding(client);
-    await socket.limit(LIMITS.connectionLoginBytes, clock, client.connect());
+    await connection.socket.limit(LIMITS.connectionLoginBytes, clock, client.connect());
     if (login.channelBinding === "require" && !bound()) throw new ConnectionFailure("credentials_rejected");
     return client;
   } catch (error) {
@@ -103,7 +105,7 @@ function offersBinding(client: pg.Client): () => boolean {
 function loginReason(error: unknown): ConnectionFailure["reason"] {
   const { code, message } = error as { code?: unknown; message?: string };
   const fromSocket = socketReason(error);
-  if (error instanceof TooTalkative) return "database_refused";
+  if (error instanceof ProtocolViolation) return "database_refused";
   if (typeof code === "string" && /^[0-9][0-9A-Z]{4}$/.test(code))
     return code.startsWith("28") ? "credentials_rejected" : "database_refused";
   if (fromSocket) return fromSocket;

@@ -3,6 +3,7 @@ import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { PrivateExceptions } from "../../../infra/net/public-address.ts";
 import { ConnectionFailure } from "./connection-failure.ts";
 import type { Credential, DatabaseLogin } from "./credential-shape.ts";
+import { ProtocolViolation } from "./message-guard.ts";
 import { logIn } from "./open-database.ts";
 import { askViewer, type WandbOrigin } from "./wandb-viewer.ts";
 
@@ -41,7 +42,8 @@ async function selectOne({ exceptions, clock }: VerifyDeps, login: DatabaseLogin
     if (outcome === "late") throw new ConnectionFailure("timeout");
   } catch (error) {
     if (error instanceof ConnectionFailure) throw error;
-    const refused = /^[0-9A-Z]{5}$/.test(String((error as { code?: unknown }).code));
+    const refused =
+      error instanceof ProtocolViolation || /^[0-9A-Z]{5}$/.test(String((error as { code?: unknown }).code));
     throw new ConnectionFailure(refused ? "database_refused" : "unreachable");
   } finally {
     finished.abort();

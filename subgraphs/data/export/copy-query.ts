@@ -3,6 +3,8 @@ import { pipeline } from "node:stream/promises";
 import type pg from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import { EXACT_CSV_TO } from "../../../infra/columnar/task.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { guardedConnection } from "../connection/guarded-connection.ts";
 import { type QueryColumn, requireNames } from "./column-types.ts";
 import { describeQuery } from "./describe-query.ts";
 import type { ExportFormat } from "./export.entity.ts";
@@ -38,6 +40,8 @@ const SETTINGS = {
   TimeZone: "UTC",
   bytea_output: "hex",
   extra_float_digits: "1",
+  // What functions have to say row by row is nobody's to read, and would be more than a connection may say.
+  client_min_messages: "error",
 };
 
 const CSV = "format csv, header true";
@@ -57,7 +61,10 @@ export async function copyQuery(client: pg.Client, ask: QueryCopy): Promise<Quer
   const csv = ask.format === "csv";
   // The line break ends a comment that the query may end with.
   const copy = copyTo(`copy (${ask.sql}\n) to stdout (${csv ? CSV : EXACT_CSV_TO})`);
+  copy.on("error", () => {}); // the pipeline hears the first; the driver tells of the connection's end as well
   const { counter } = ask;
+  // The counter breaks the result off at its limit; more than what may be under way beside that is no database's to send.
+  guardedConnection(client)?.allowCopy(counter.maxBytes + LIMITS.connectionRowBytes);
   await pipeline(client.query(copy), counter, createWriteStream(ask.file, { mode: 0o600 }), { signal: ask.signal });
   await client.query("commit");
   // The stream ends before the driver has read how many there were.

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { ExpectedAnswers } from "../connection/expected-answers.ts";
 import type { QueryColumn } from "./column-types.ts";
 
 /** What the driver's connection offers beneath its queries. */
@@ -19,13 +20,14 @@ export function describeQuery(client: pg.Client, sql: string): Promise<QueryColu
 }
 
 /** A query of the driver's extended protocol that stops after the description. */
-class Description implements pg.Submittable {
+class Description extends ExpectedAnswers {
   readonly #sql: string;
   readonly #resolve: (columns: QueryColumn[]) => void;
   readonly #reject: (error: Error) => void;
-  #columns: QueryColumn[] = [];
+  #columns: QueryColumn[] = []; // a statement without a result is described by nothing
 
   constructor(sql: string, resolve: (columns: QueryColumn[]) => void, reject: (error: Error) => void) {
+    super();
     this.#sql = sql;
     this.#resolve = resolve;
     this.#reject = reject;
@@ -38,7 +40,7 @@ class Description implements pg.Submittable {
     wire.sync();
   }
 
-  handleRowDescription({ fields }: { fields: { name: string; dataTypeID: number }[] }): void {
+  override handleRowDescription({ fields }: { fields: { name: string; dataTypeID: number }[] }): void {
     this.#columns = fields.map(({ name, dataTypeID }) => ({ name, typeId: dataTypeID }));
   }
 

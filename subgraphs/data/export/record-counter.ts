@@ -23,6 +23,11 @@ export class RecordCounter extends Transform {
     this.rows = header ? -1 : 0;
   }
 
+  /** Most bytes that pass through. */
+  get maxBytes(): number {
+    return this.#limits.bytes;
+  }
+
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     this.bytes += chunk.length;
     this.#count(chunk);

@@ -1,10 +1,9 @@
 import { createReadStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
 import pg from "pg";
-import { from as copyFrom } from "pg-copy-streams";
 import { EXACT_CSV_FROM } from "../../../../infra/columnar/task.ts";
 import type { RunFacts } from "../../../compute/published.ts";
 import { LoadFailure, targetFailure } from "../load-failure.ts";
+import { copyIn } from "./copy-in.ts";
 import { requireLatest, type TargetRun, writeRun } from "./run-row.ts";
 import { NODUS_COLUMNS, type TargetColumn } from "./target-columns.ts";
 import { indexTable, lockInTarget, prepareTable, qualified } from "./target-table.ts";
@@ -30,6 +29,8 @@ const SETTINGS = {
   DateStyle: "ISO, YMD",
   IntervalStyle: "postgres",
   TimeZone: "UTC",
+  // What triggers have to say row by row is nobody's to read, and would be more than a connection may say.
+  client_min_messages: "error",
 };
 
 /**
@@ -70,12 +71,11 @@ async function inTransaction(client: pg.Client, replacement: Replacement): Promi
   await writeRun(client, run, facts, loadedAt);
 }
 
-/** Back-pressure is the stream's own: nothing is read from the file before the database took what came before. */
 async function copyRows(client: pg.Client, { table, columns, file, rows, signal }: Replacement): Promise<void> {
   const names = [...columns, ...NODUS_COLUMNS].map(({ name }) => pg.escapeIdentifier(name));
-  const copy = client.query(copyFrom(`copy ${qualified(table)} (${names.join(", ")}) from stdin (${EXACT_CSV_FROM})`));
-  await pipeline(createReadStream(file, { highWaterMark: READ_BYTES }), copy, { signal });
-  if (copy.rowCount !== rows) throw new LoadFailure("connection_lost", "The database took another number of rows.");
+  const statement = `copy ${qualified(table)} (${names.join(", ")}) from stdin (${EXACT_CSV_FROM})`;
+  const taken = await copyIn(client, statement, createReadStream(file, { highWaterMark: READ_BYTES, signal }));
+  if (taken !== rows) throw new LoadFailure("connection_lost", "The database took another number of rows.");
 }
 
 const READ_BYTES = 256 * 1024;
