@@ -7,6 +7,10 @@ export interface BannerFacts {
   origin: string;
   /** The first key when this start made it; it is never shown again. */
   newKey: string | null;
+  /** The start's time, which makes the example's idempotency key one of its own. */
+  now: Date;
+  /** Whether workloads that name no GPU have nowhere to run here. */
+  gpuLacks: boolean;
   /** What guests are isolated by, or why the local host could not be asked. */
   isolation: IsolationReport | Error;
   /** Variables that start like ours and are none, each with the name that was meant, if one is near. */
@@ -14,7 +18,7 @@ export interface BannerFacts {
 }
 
 /** What a person reads after `npm start`: addresses, the key once, something to paste, and what isolation is in force. */
-export function banner({ settings, origin, newKey, isolation, unknown }: BannerFacts): string {
+export function banner({ settings, origin, newKey, now, gpuLacks, isolation, unknown }: BannerFacts): string {
   const key = newKey ?? "$NODUS_API_KEY";
   const lines = [
     "",
@@ -26,6 +30,7 @@ export function banner({ settings, origin, newKey, isolation, unknown }: BannerF
     `  Health     ${origin}/healthz  /readyz  /metrics`,
     `  Data       ${settings.dataDir}`,
     `  Isolation  ${isolationLine(isolation, settings.allowUnisolated)}`,
+    ...(gpuLacks ? [`  No GPU     ${NO_GPU}`] : []),
     ...unknown.map(
       ({ variable, meant }) => `  Ignored    ${variable} is no setting${meant ? `; ${meant} is one` : ""}`,
     ),
@@ -38,7 +43,7 @@ export function banner({ settings, origin, newKey, isolation, unknown }: BannerF
     "",
     "  mutation {",
     "    createWorkload(input: {",
-    '      idempotencyKey: "hello-1"',
+    `      idempotencyKey: "first-${now.getTime()}"`,
     '      workload: { source: { command: ["sh", "-c", "echo hello; mkdir -p outputs; date > outputs/when.txt"] } }',
     "    }) { workload { id status } }",
     "  }",
@@ -46,7 +51,7 @@ export function banner({ settings, origin, newKey, isolation, unknown }: BannerF
     "The same over REST:",
     "",
     `  curl -sS ${origin}/v1/workloads -H "Authorization: Bearer ${key}" \\`,
-    "    -H 'Content-Type: application/json' -H 'Idempotency-Key: hello-2' \\",
+    "    -H 'Content-Type: application/json' -H \"Idempotency-Key: hello-$(date +%s)\" \\",
     `    -d '{"source": {"command": ["sh", "-c", "echo hello; mkdir -p outputs; date > outputs/when.txt"]}}'`,
     "",
     "",
@@ -54,16 +59,21 @@ export function banner({ settings, origin, newKey, isolation, unknown }: BannerF
   return lines.join("\n");
 }
 
+const NO_GPU =
+  "Workloads that name no GPU wait for one: set NODUS_CPU_FALLBACK=1, or submit with --cpu (compute class vm).";
+
 /** What one of several processes says when it serves: a line, and the first key when it made that. */
 export function startLine({
   name,
   address,
   newKey,
+  gpuLacks,
   unknown,
-}: Pick<BannerFacts, "newKey" | "unknown"> & { name: string; address: string }): string {
+}: Pick<BannerFacts, "newKey" | "gpuLacks" | "unknown"> & { name: string; address: string }): string {
   const lines = [
     `nodus ${name} listens on ${address}`,
     ...(newKey ? [`API key    ${newKey}\n           Shown this once.`] : []),
+    ...(gpuLacks ? [`No GPU     ${NO_GPU}`] : []),
     ...unknown.map(({ variable, meant }) => `Ignored    ${variable} is no setting${meant ? `; ${meant} is one` : ""}`),
   ];
   return `${lines.join("\n")}\n`;

@@ -75,7 +75,9 @@ export async function superviseHostAgent(settings: Settings): Promise<void> {
     await watched;
   });
   phase.now = "serving";
-  process.stdout.write(startLine({ name: "host-agent", address, newKey: null, unknown: unknownVariables() }));
+  process.stdout.write(
+    startLine({ name: "host-agent", address, newKey: null, gpuLacks: false, unknown: unknownVariables() }),
+  );
 }
 
 async function keepAttached(

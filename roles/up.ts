@@ -53,7 +53,7 @@ async function start(plan: ProcessPlan, parts: Parts): Promise<void> {
     phase.now = "stopping";
   });
   if (plan.alone) await announcePlatform(parts, work!, phase, compute.settings);
-  else await announceProcess(plan, parts, phase, address, compute.settings.concurrentRunsLimit);
+  else await announceProcess(plan, parts, work, phase, address, compute.settings.concurrentRunsLimit);
 }
 
 async function announcePlatform(
@@ -65,24 +65,35 @@ async function announcePlatform(
   const isolation = work.local
     ? await work.local.isolation().catch((error: Error) => error)
     : new Error("the local machine offers no capacity (NODUS_LOCAL_CAPACITY is off)");
+  const lacks = await gpuLacks(parts.settings, work);
   // Last of all: the key's text is shown once, so a start that fails must not have made it.
   const newKey = await openFirstTeam(parts, concurrentRunsLimit);
   phase.now = "serving";
   const { settings } = parts;
-  process.stdout.write(banner({ settings, origin: publicUrl, newKey, isolation, unknown: unknownVariables() }));
+  const facts = { newKey, isolation, gpuLacks: lacks, now: parts.clock.now(), unknown: unknownVariables() };
+  process.stdout.write(banner({ settings, origin: publicUrl, ...facts }));
 }
 
 /** One of several processes tells its address; a gateway sees to the first team, since it is what clients meet first. */
 async function announceProcess(
   plan: ProcessPlan,
   parts: Parts,
+  work: Work | null,
   phase: Phase,
   address: string,
   concurrentRunsLimit: number,
 ): Promise<void> {
+  const lacks = await gpuLacks(parts.settings, work);
   const newKey = plan.gateway ? await openFirstTeam(parts, concurrentRunsLimit) : null;
   phase.now = "serving";
-  process.stdout.write(startLine({ name: plan.name, address, newKey, unknown: unknownVariables() }));
+  const facts = { newKey, gpuLacks: lacks, unknown: unknownVariables() };
+  process.stdout.write(startLine({ name: plan.name, address, ...facts }));
+}
+
+/** Whether this process offers its machine, which has no GPU, and a CPU may not stand in for one. */
+async function gpuLacks({ cpuFallback, localAccelerators }: Settings, work: Work | null): Promise<boolean> {
+  if (cpuFallback || !work?.local || localAccelerators.length > 0) return false;
+  return (await work.local.gpus()).status !== "present";
 }
 
 /** Sees that the first team and its account are there. Resolves to the first key's text when this call made it. */

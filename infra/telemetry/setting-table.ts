@@ -88,7 +88,7 @@ export const SETTINGS = {
   databaseUrl: secret(
     "DATABASE_URL",
     "embedded PostgreSQL",
-    "PostgreSQL 15 or newer to use in place of the embedded one.",
+    "PostgreSQL 15 or newer to use in place of the embedded one. `NODUS_CPU_FALLBACK` is 0 then unless it is set.",
     url(["postgres", "postgresql"]),
   ),
   databasePoolSize: given(
@@ -150,8 +150,8 @@ export const SETTINGS = {
   ),
   cpuFallback: optional(
     "NODUS_CPU_FALLBACK",
-    "1 with the embedded database",
-    "Lets a workload that names no GPU run on the CPU although its class is accelerator.",
+    "1 with the embedded database, 0 with `DATABASE_URL`",
+    "Lets a workload that names no GPU run on the CPU although its class is accelerator; at 0 it waits for a GPU. The same for every process.",
     yesOrNo,
   ),
   workloadNetwork: given(

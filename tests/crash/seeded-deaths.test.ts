@@ -7,7 +7,7 @@ import { inOneProcess } from "./target.ts";
 
 /**
  * A bounded part of what `npm run soak` does for hours: every kind of victim is killed once, at moments that a seed
- * picks. Other seeds: `NODUS_TEST_SEED=7 vitest run tests/crash/seeded-deaths.test.ts`.
+ * picks. Other seeds: `NODUS_TEST_SEED=7 npm test -- tests/crash/seeded-deaths.test.ts`.
  */
 const SEED = Number(process.env.NODUS_TEST_SEED ?? 1);
 const ROUNDS: readonly Round[] = [

@@ -5,7 +5,7 @@ import { Workload } from "../../subgraphs/compute/workload/workload.entity.ts";
 import { type ComputeGraph, computeGraph } from "../support/compute-graph.ts";
 import { RandomLife } from "../support/random-life.ts";
 
-/** More seeds: `NODUS_TEST_SEEDS=20 vitest run tests/simulation`. */
+/** More seeds: `NODUS_TEST_SEEDS=20 npm test -- tests/simulation`. */
 const SEEDS = Number(process.env.NODUS_TEST_SEEDS ?? 2);
 const FIRST_SEED = Number(process.env.NODUS_TEST_FIRST_SEED ?? 1);
 const seeds = Array.from({ length: SEEDS }, (_, i) => FIRST_SEED + i);
