@@ -108,6 +108,8 @@ export const LIMITS = {
   assetSourceFiles: 100_000,
   /** From the admission of a query's export to its end, waiting included. */
   exportMs: 600_000,
+  /** Exports of a team that run at once: a worker has places for more, so that another team's find one. */
+  exportsAtOnce: 1,
   exportSqlLength: 60_000,
   exportRows: 50_000_000,
   /** What the database sends for an export, as CSV. */
@@ -120,6 +122,8 @@ export const LIMITS = {
   exportQueuedMs: 60_000,
   /** How long an export's database may take to let it in. */
   exportLoginMs: 15_000,
+  /** How long it may take to answer what is no work: the beginning, the settings and the end of a transaction. */
+  exportAnswerMs: 30_000,
   /** An output that is loaded into a table. */
   loadBytes: 5 * 1024 * 1024 * 1024,
   loadRows: 50_000_000,

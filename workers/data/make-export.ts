@@ -65,7 +65,9 @@ interface Reading {
 async function readQuery(deps: MakeExportDeps, claim: ExportClaim, reading: Reading): Promise<QueryResult> {
   const { folder, counter, signal } = reading;
   const { sql, format } = claim;
-  const query = await QueryClient.open(deps, claim);
+  const query = await QueryClient.open(deps, claim, signal).catch((error: unknown) => {
+    throw queryFailure(error);
+  });
   let cancelled: Promise<void> | null = null;
   const cancel = () => {
     cancelled ??= query.cancel();
@@ -74,7 +76,8 @@ async function readQuery(deps: MakeExportDeps, claim: ExportClaim, reading: Read
   try {
     signal.throwIfAborted();
     const file = path.join(folder, RESULT);
-    return await copyQuery(query.client, { sql, format, file, counter, timeoutMs: leftMs(deps, claim), signal });
+    const { clock } = deps;
+    return await copyQuery(query.client, { sql, format, file, counter, clock, timeoutMs: leftMs(deps, claim), signal });
   } catch (error) {
     if (error instanceof ExportFailure) cancel(); // the query goes on, for all that the database knows
     throw queryFailure(error);

@@ -34,6 +34,8 @@ export interface DatabaseAsk {
   /** How long the name look-up, TLS and the login may take together. */
   timeoutMs: number;
   applicationName: string;
+  /** Gives up when it aborts before the login; later it has no effect. */
+  signal?: AbortSignal;
 }
 
 /**
@@ -59,7 +61,7 @@ async function pinnedLogin(q: Queryer, box: SecretBox, ask: DatabaseAsk): Promis
 export async function logIn(
   login: DatabaseLogin,
   { exceptions, clock }: Pick<DatabaseDeps, "exceptions" | "clock">,
-  { timeoutMs, applicationName }: { timeoutMs: number; applicationName: string },
+  { timeoutMs, applicationName, signal }: Pick<DatabaseAsk, "timeoutMs" | "applicationName" | "signal">,
 ): Promise<pg.Client> {
   const ssl = { rejectUnauthorized: true, minVersion: "TLSv1.2", ...(login.caPem ? { ca: login.caPem } : {}) } as const;
   const connection = new GuardedConnection({ exceptions, ssl });
@@ -80,15 +82,20 @@ export async function logIn(
   };
   const client = new pg.Client(config);
   client.on("error", () => {}); // a connection that breaks later is told by the statement that is under way, or by the next
+  const cut = () => connection.cut(new Error("the login was cut off"));
+  signal?.addEventListener("abort", cut, { once: true });
   try {
+    signal?.throwIfAborted();
     requirePublicLiteral(login.host, exceptions);
     const bound = offersBinding(client);
     await connection.socket.limit(LIMITS.connectionLoginBytes, clock, client.connect());
     if (login.channelBinding === "require" && !bound()) throw new ConnectionFailure("credentials_rejected");
     return client;
   } catch (error) {
-    client.end().catch(() => {}); // nobody uses it
+    connection.cut(); // nobody uses it, and the database need not close its side
     throw error instanceof ConnectionFailure ? error : new ConnectionFailure(loginReason(error));
+  } finally {
+    signal?.removeEventListener("abort", cut);
   }
 }
 

@@ -3,6 +3,7 @@ import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { PrivateExceptions } from "../../../infra/net/public-address.ts";
 import { ConnectionFailure } from "./connection-failure.ts";
 import type { Credential, DatabaseLogin } from "./credential-shape.ts";
+import { farewell } from "./farewell.ts";
 import { ProtocolViolation } from "./message-guard.ts";
 import { logIn } from "./open-database.ts";
 import { askViewer, type WandbOrigin } from "./wandb-viewer.ts";
@@ -48,6 +49,6 @@ async function selectOne({ exceptions, clock }: VerifyDeps, login: DatabaseLogin
   } finally {
     finished.abort();
     asked.catch(() => {}); // after the time limit its answer is of no use
-    client.end().catch(() => {}); // the answer is known; an end in the middle of a statement cuts the line
+    void farewell(clock, client); // the answer is known; an end in the middle of a statement cuts the line
   }
 }

@@ -3,7 +3,9 @@ import { pipeline } from "node:stream/promises";
 import type pg from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import { EXACT_CSV_TO } from "../../../infra/columnar/task.ts";
+import type { Clock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { answer } from "../connection/farewell.ts";
 import { guardedConnection } from "../connection/guarded-connection.ts";
 import { type QueryColumn, requireNames } from "./column-types.ts";
 import { describeQuery } from "./describe-query.ts";
@@ -21,6 +23,7 @@ export interface QueryCopy {
   counter: RecordCounter;
   /** How long the query may run. */
   timeoutMs: number;
+  clock: Pick<Clock, "sleep">;
   /** Cuts the copy off; whoever aborts it also ends the query at the database. */
   signal: AbortSignal;
 }
@@ -52,10 +55,11 @@ const CSV = "format csv, header true";
  * in memory. Throws `ExportFailure` for what the query or the limits are to blame for, and whatever broke otherwise.
  */
 export async function copyQuery(client: pg.Client, ask: QueryCopy): Promise<QueryResult> {
-  await client.query("begin isolation level repeatable read, read only");
+  const soon = { clock: ask.clock, timeoutMs: LIMITS.exportAnswerMs };
+  await answer(client, soon, client.query("begin isolation level repeatable read, read only"));
   const settings = { ...SETTINGS, statement_timeout: String(Math.max(Math.floor(ask.timeoutMs), 1)) };
   for (const [name, value] of Object.entries(settings))
-    await client.query("select set_config($1, $2, true)", [name, value]);
+    await answer(client, soon, client.query("select set_config($1, $2, true)", [name, value]));
   const columns = await describeQuery(client, ask.sql);
   requireNames(columns);
   const csv = ask.format === "csv";
@@ -66,7 +70,7 @@ export async function copyQuery(client: pg.Client, ask: QueryCopy): Promise<Quer
   // The counter breaks the result off at its limit; more than what may be under way beside that is no database's to send.
   guardedConnection(client)?.allowCopy(counter.maxBytes + LIMITS.connectionRowBytes);
   await pipeline(client.query(copy), counter, createWriteStream(ask.file, { mode: 0o600 }), { signal: ask.signal });
-  await client.query("commit");
+  await answer(client, soon, client.query("commit"));
   // The stream ends before the driver has read how many there were.
   if (counter.rows !== copy.rowCount)
     throw new ExportFailure("connection_lost", "The result broke off before its end.");

@@ -31,13 +31,20 @@ export function leaseUntil(now: Date): Date {
   return new Date(now.getTime() + LIMITS.exportLeaseMs);
 }
 
-/** Takes up an export that waits; null when there is none, or its time is over. */
+/**
+ * Takes up an export that waits; null when there is none, its time is over, or its team has as many under way as it may:
+ * it goes on waiting.
+ */
 export function claimExport(db: Database, exportId: string, now: Date): Promise<ExportClaim | null> {
   return db.command(async (tx) => {
+    const found = await tx.row(QueryExport, "where t.id = $1", [exportId]);
+    if (!found) return null;
+    await tx.sql("select pg_advisory_xact_lock(hashtextextended('data.export/' || $1, 0))", [found.tenantId]);
     const row = await tx.row(QueryExport, "where t.id = $1 for update", [exportId]);
     if (!row || row.sql === null || row.deadlineAt <= now) return null;
     const next = exportMachine.decide(row.state, "claimed");
     if (next !== "running") return null;
+    if (await isBusy(tx, row.tenantId, now)) return null; // the end of one of those sends for it
     const fence = row.fence + 1;
     await tx.sql(
       `update data.query_export set state = $3, fence = $4, lease_until = $5, started_at = $6
@@ -52,6 +59,14 @@ export function claimExport(db: Database, exportId: string, now: Date): Promise<
     const { sql, createdAt, deadlineAt } = row;
     return { exportId, assetId, tenantId, fence, connectionId, pin, sql, format, createdAt, deadlineAt };
   });
+}
+
+async function isBusy(tx: Tx, tenantId: string, now: Date): Promise<boolean> {
+  const busy = await tx.sql(
+    "select 1 from data.query_export where tenant_id = $1 and state = 'running' and lease_until > $2 limit $3",
+    [tenantId, now, LIMITS.exportsAtOnce],
+  );
+  return busy.length >= LIMITS.exportsAtOnce;
 }
 
 /** The export's row, locked until the transaction ends. Throws `StaleExport` when it is not the process's own any more. */

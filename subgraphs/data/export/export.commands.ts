@@ -104,6 +104,7 @@ export function commitExport(
     const payload = { ...idsOf(row), format: row.format, ...counts };
     await announce(tx, row, now);
     await appendAccountEvent(tx, { tenantId, type: "export.ready", payload, now });
+    await sendForNext(tx, tenantId, now);
   });
 }
 
@@ -132,6 +133,16 @@ export async function markFailed(tx: Tx, row: QueryExport, because: ExportFailur
   const payload = { ...idsOf(row), format: row.format, row_count: row.rowCount ?? 0, error: because.word };
   await announce(tx, row, now);
   await appendAccountEvent(tx, { tenantId, type: "export.failed", payload, now });
+  await sendForNext(tx, tenantId, now);
+}
+
+/** The team's oldest export that waits may have waited for this one's end. */
+async function sendForNext(tx: Tx, tenantId: string, now: Date): Promise<void> {
+  const [next] = await tx.sql<{ id: string }>(
+    "select id from data.query_export where tenant_id = $1 and state = 'pending' order by created_at, id limit 1",
+    [tenantId],
+  );
+  if (next) await enqueue(tx, runExport, { exportId: next.id }, now);
 }
 
 /** Lets the export go so that any process can take it up: its query runs again from the start. */

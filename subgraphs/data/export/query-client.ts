@@ -1,14 +1,11 @@
-import type { Socket } from "node:net";
 import type pg from "pg";
-import type { Clock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { ConnectionFailure } from "../connection/connection-failure.ts";
+import { answer, drop, FAREWELL_MS, farewell, soon } from "../connection/farewell.ts";
+import { ProtocolViolation } from "../connection/message-guard.ts";
 import { type DatabaseAsk, type DatabaseDeps, openDatabase } from "../connection/open-database.ts";
 import type { ExportClaim } from "./export-claim.ts";
 import { ExportFailure } from "./export-failure.ts";
-
-/** Longest that a farewell to the database may take. */
-const FAREWELL_MS = 2_000;
 
 /** A client of the database that an export reads, and how it is let go. */
 export class QueryClient {
@@ -24,26 +21,29 @@ export class QueryClient {
     this.#serverPid = serverPid;
   }
 
-  /** Throws `ExportFailure`. */
-  static async open(deps: DatabaseDeps, claim: ExportClaim): Promise<QueryClient> {
+  /** Gives up as soon as the signal aborts. Throws `ExportFailure`, and what the database says to the first query. */
+  static async open(deps: DatabaseDeps, claim: ExportClaim, signal: AbortSignal): Promise<QueryClient> {
     const { tenantId, connectionId, pin } = claim;
     const ask = { tenantId, connectionId, pin, timeoutMs: LIMITS.exportLoginMs, applicationName: "nodus-export" };
-    const client = await openDatabase(deps, ask).catch((error: unknown) => {
+    const client = await openDatabase(deps, { ...ask, signal }).catch((error: unknown) => {
       throw loginFailure(error);
     });
+    const cut = () => drop(client, new Error("the export was cut off"));
+    signal.addEventListener("abort", cut, { once: true });
     try {
-      const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
-      return new QueryClient(client, deps, ask, rows[0]!.pid);
+      signal.throwIfAborted();
+      return new QueryClient(client, deps, ask, await serverPid(client, deps));
     } catch (error) {
-      destroy(client);
+      cut();
       throw error;
+    } finally {
+      signal.removeEventListener("abort", cut);
     }
   }
 
   /** Ends the connection; a query that still runs is ended with it. */
   async close(): Promise<void> {
-    await within(this.#deps.clock, this.client.end());
-    destroy(this.client);
+    await farewell(this.#deps.clock, this.client);
   }
 
   /**
@@ -52,30 +52,28 @@ export class QueryClient {
    * what ends it.
    */
   async cancel(): Promise<void> {
-    await within(this.#deps.clock, this.#tell());
-    destroy(this.client);
+    await soon(this.#deps.clock, this.#tell());
+    drop(this.client);
   }
 
   async #tell(): Promise<void> {
     const other = await openDatabase(this.#deps, { ...this.#ask, timeoutMs: FAREWELL_MS });
     try {
-      await other.query("select pg_cancel_backend($1)", [this.#serverPid]);
+      const asked = other.query("select pg_cancel_backend($1)", [this.#serverPid]);
+      await answer(other, { clock: this.#deps.clock, timeoutMs: FAREWELL_MS }, asked);
     } finally {
-      await within(this.#deps.clock, other.end());
-      destroy(other);
+      await farewell(this.#deps.clock, other);
     }
   }
 }
 
-/** Waits for a farewell, but not for long and not for its success: what is left of it ends with its connection. */
-async function within(clock: Clock, farewell: Promise<unknown>): Promise<void> {
-  const over = new AbortController();
-  const said = farewell.catch(() => {}).finally(() => over.abort());
-  await Promise.race([said, clock.sleep(FAREWELL_MS, over.signal)]);
-}
-
-function destroy(client: pg.Client): void {
-  (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
+/** The process of the database that serves this client. */
+async function serverPid(client: pg.Client, { clock }: DatabaseDeps): Promise<number> {
+  const asked = client.query<{ pid: unknown }>("select pg_backend_pid() as pid");
+  const { rows } = await answer(client, { clock, timeoutMs: LIMITS.exportAnswerMs }, asked);
+  const pid = rows[0]?.pid;
+  if (typeof pid !== "number") throw new ProtocolViolation("a process without a number");
+  return pid;
 }
 
 function loginFailure(error: unknown): unknown {

@@ -94,7 +94,15 @@ async function exportOnce(client: pg.Client, folder: string, format: ExportForma
   const signal = new AbortController().signal;
   const counter = new RecordCounter({ rows: ROWS, bytes: LIMITS.exportBytes }, { header: format === "csv" });
   const file = path.join(folder, "result.csv");
-  const { columns, rows } = await copyQuery(client, { sql: SQL, format, file, counter, timeoutMs: 600_000, signal });
+  const { columns, rows } = await copyQuery(client, {
+    sql: SQL,
+    format,
+    file,
+    counter,
+    clock: systemClock,
+    timeoutMs: 600_000,
+    signal,
+  });
   if (rows !== ROWS) throw new Error(`${rows} rows came instead of ${ROWS}`);
   const types = columns.map(({ name, typeId }) => ({ name, type: parquetType(typeId) }));
   if (format === "parquet")

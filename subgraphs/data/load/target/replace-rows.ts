@@ -74,11 +74,18 @@ async function inTransaction(client: pg.Client, replacement: Replacement): Promi
 async function copyRows(client: pg.Client, { table, columns, file, rows, signal }: Replacement): Promise<void> {
   const names = [...columns, ...NODUS_COLUMNS].map(({ name }) => pg.escapeIdentifier(name));
   const statement = `copy ${qualified(table)} (${names.join(", ")}) from stdin (${EXACT_CSV_FROM})`;
-  const taken = await copyIn(client, statement, createReadStream(file, { highWaterMark: READ_BYTES, signal }));
+  const taken = await copyIn(client, statement, chunksOf(file, signal));
   if (taken !== rows) throw new LoadFailure("connection_lost", "The database took another number of rows.");
 }
 
 const READ_BYTES = 256 * 1024;
+
+/** Opens the file only when somebody reads, who is then told of its errors. */
+async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const stream = createReadStream(file, { highWaterMark: READ_BYTES, signal });
+  stream.on("error", () => {}); // the loop is told; one after its end is nobody's
+  yield* stream as AsyncIterable<Buffer>;
+}
 
 /** The platform's own values of every row, in the order of their columns. */
 export function ownValues({ workloadId, stageId, generation }: TargetRun, loadedAt: Date): string[] {
