@@ -67,7 +67,13 @@ test("a child that is killed is a failure like any other", async () => {
     ...options,
     onChild: (pid) => setTimeout(() => process.kill(pid, "SIGKILL"), 300),
   });
-  await expect(task).rejects.toMatchObject({ reason: "crashed" });
+  await expect(task).rejects.toMatchObject({ reason: "lost" });
+});
+
+test("a child that ends by a fault of its own is told apart from one that was killed", async () => {
+  const options = { folder, memoryLimitBytes: MEMORY, timeoutMs: 60_000, signal: new AbortController().signal };
+  const fault = (pid: number) => setTimeout(() => process.kill(familyOf(pid).at(-1)!, "SIGSEGV"), 1_000);
+  await expect(runColumnar(endless(), { ...options, onChild: fault })).rejects.toMatchObject({ reason: "crashed" });
 });
 
 test("a child does not outlive a parent that was killed", async () => {

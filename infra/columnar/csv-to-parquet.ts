@@ -1,6 +1,8 @@
+import { scanCsv } from "./csv-scan.ts";
+import { requireAllRows } from "./csv-table.ts";
 import type { Engine } from "./engine.ts";
 import { namingColumns } from "./failure.ts";
-import { identifier, readExactCsv, unrepresentable } from "./sql.ts";
+import { identifier, RECORD_BYTES, readExactCsv, unrepresentable } from "./sql.ts";
 import type { CsvToParquet, ParquetType, RowsWritten } from "./task.ts";
 
 const ENGINE_TYPES: Record<ParquetType, string> = {
@@ -21,6 +23,8 @@ const ROW_GROUP_ROWS = 122_880;
 
 export async function csvToParquet(engine: Engine, task: CsvToParquet): Promise<RowsWritten> {
   const { columns } = task;
+  const scanned = { recordBytes: RECORD_BYTES, blankIsRecord: false, lineEnd: "\n" } as const;
+  const { records } = await scanCsv(engine.pathOf(task.input), scanned);
   const source = readExactCsv(
     engine.file(task.input),
     columns.map(({ type }) => ENGINE_TYPES[type]),
@@ -28,7 +32,9 @@ export async function csvToParquet(engine: Engine, task: CsvToParquet): Promise<
   const selected = columns.map(({ name, type }, i) => `${selectedValue(type, i)} as ${identifier(name)}`);
   const options = `format parquet, compression zstd, row_group_size ${task.rowGroupRows ?? ROW_GROUP_ROWS}, use_tmp_file false`;
   const copy = `copy (select ${selected.join(", ")} from ${source}) to ${engine.file(task.output)} (${options})`;
-  return { rows: await namingColumns(columns, engine.copy(copy)) };
+  const rows = await namingColumns(columns, engine.copy(copy));
+  requireAllRows(records, rows);
+  return { rows };
 }
 
 function selectedValue(type: ParquetType, position: number): string {

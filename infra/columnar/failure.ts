@@ -4,10 +4,13 @@ import { ColumnarFailure, type ColumnarReason } from "./task.ts";
 /** What the engine's errors begin with, and what they mean to us. Their text quotes the table and goes no further. */
 const ENGINE: readonly (readonly [RegExp, ColumnarReason["reason"]])[] = [
   [/^Out of Memory Error: (failed to offload|.*max_temp_directory_size|.*temporary)/s, "disk"],
-  [/^Out of Memory Error/, "memory"],
+  [/^Out of Memory Error|bad_alloc|bad allocation/, "memory"],
   [/^(IO Error|Fatal Error).*(No space left|max_temp_directory_size)/s, "disk"],
   [/max_line_size|Maximum line size|maximum_object_size/i, "limit"],
-  [/^(Invalid Input|Conversion|IO|Serialization|Internal|Binder|Parser|Not implemented|Out of Range) /, "unreadable"],
+  [
+    /^(Invalid|Invalid Input|Conversion|IO|Serialization|Internal|Binder|Parser|Not implemented|Out of Range) Error/i,
+    "unreadable",
+  ],
 ];
 
 /** A failure in terms of the task; whatever is not understood is `crashed`. */

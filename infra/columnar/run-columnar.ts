@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, rm } from "node:fs/promises";
+import { constants } from "node:os";
 import path from "node:path";
 import { type Confined, INSIDE, startConfined } from "./confined-child.ts";
 import { type Confinement, findConfinement } from "./confinement.ts";
@@ -100,7 +101,7 @@ async function reportOf(
   const child = confined ? await startConfinedTask(order, confinement) : startChild();
   if (child.pid !== undefined) onChild?.(child.pid);
   const { promise, resolve } = Promise.withResolvers<ColumnarReport>();
-  let report: ColumnarReport = { ok: false, failure: { reason: "crashed" } };
+  let report: ColumnarReport | null = null;
   const end = (reason: "timeout" | "cancelled") => {
     report = { ok: false, failure: { reason } };
     child.kill("SIGKILL");
@@ -108,10 +109,10 @@ async function reportOf(
   const cancel = () => end("cancelled");
   const timer = setTimeout(() => end("timeout"), timeoutMs);
   signal.addEventListener("abort", cancel, { once: true });
-  const over = () => {
+  const over = (reason: "crashed" | "lost") => {
     clearTimeout(timer);
     signal.removeEventListener("abort", cancel);
-    resolve(report);
+    resolve(report ?? { ok: false, failure: { reason } });
   };
   child.on("message", (said) => {
     report = said as ColumnarReport;
@@ -120,11 +121,19 @@ async function reportOf(
     signal.removeEventListener("abort", cancel);
     child.kill("SIGKILL");
   });
-  child.once("error", over); // it could not be started: `crashed`
-  child.once("close", over); // its channel is closed then too, so nothing of it is left
+  child.once("error", () => over("lost")); // it could not be started
+  // Its channel is closed then too, so nothing of it is left.
+  child.once("close", (code, killer) => over(isFault(code, killer) ? "crashed" : "lost"));
   child.send({ ...order, folder: confined ? INSIDE.folder : order.folder }, () => {}); // `close` tells of one that is gone
   if (signal.aborted) cancel();
   return promise;
+}
+
+const FAULTS: readonly NodeJS.Signals[] = ["SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP"];
+
+/** Whether a process ended by what it did itself. What confines one ends with 128 and the signal's number. */
+function isFault(code: number | null, killer: NodeJS.Signals | null): boolean {
+  return FAULTS.some((fault) => killer === fault || code === 128 + constants.signals[fault]);
 }
 
 const RUNTIME_OPTIONS = [`--max-old-space-size=${HEAP_MEGABYTES}`, "--disable-warning=ExperimentalWarning"];

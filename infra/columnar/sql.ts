@@ -1,3 +1,5 @@
+import type { LineEnd } from "./csv-scan.ts";
+
 /** A text as an SQL literal. */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
@@ -22,10 +24,14 @@ export function readExactCsv(file: string, types: readonly string[]): string {
   return `read_csv(${file}, ${CSV}, header = false, nullstr = '\\N', new_line = '\\n', columns = {${columns.join(", ")}})`;
 }
 
-/** Reads CSV as people write it: a header, an unquoted empty field is NULL, a quoted one is an empty text. */
-export function readCsv(file: string, columns: number, header: boolean): string {
+/**
+ * Reads CSV as people write it: a header, an unquoted empty field is NULL, a quoted one is an empty text. Two bytes as a
+ * line end are left to the engine to find: told of them, it loses rows.
+ */
+export function readCsv(file: string, columns: number, lineEnd: LineEnd | null): string {
   const texts = Array.from({ length: columns }, (_, i) => `${literal(`c${i}`)}: 'VARCHAR'`);
-  return `read_csv(${file}, ${CSV}, header = ${header}, nullstr = '', columns = {${texts.join(", ")}})`;
+  const told = lineEnd === null || lineEnd === "\r\n" ? "" : `new_line = '${lineEnd === "\n" ? "\\n" : "\\r"}', `;
+  return `read_csv(${file}, ${CSV}, header = true, nullstr = '', ${told}columns = {${texts.join(", ")}})`;
 }
 
 /** Writes exact CSV. */

@@ -136,8 +136,10 @@ export interface ColumnarReason {
     | "column_names"
     /** A column has values of different types, or of one that no table takes. */
     | "column_type"
-    /** The child ended without an answer. */
-    | "crashed";
+    /** The child ended by a fault of its own, without an answer or with none that is understood. */
+    | "crashed"
+    /** The child was not started, or something outside ended it: nothing is known of the table. */
+    | "lost";
   readonly column?: string;
   /** From 1. */
   readonly line?: number;

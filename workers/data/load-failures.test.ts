@@ -55,6 +55,38 @@ describe("a load fails, without a value of the file in what is told, as", () => 
     );
   });
 
+  test("size_limit: a last record that the engine would pass over in silence", async () => {
+    const content = `a\n1\n${"hunter2".repeat(2_600_000)}`;
+    expect(await wordOf(csv(content, "s"))).toBe("size_limit");
+  });
+
+  test("unsupported_file: a Parquet footer that is none, and a file that ends the process that works on it twice", async () => {
+    const footer = Buffer.alloc(5_000, 0x1c);
+    const length = Buffer.from(new Uint32Array([footer.length]).buffer);
+    const content = Buffer.concat([Buffer.from("PAR1"), footer, length, Buffer.from("PAR1")]);
+    expect(await wordOf({ path: "x.parquet", content, table: "u" })).toBe("unsupported_file");
+    let started = 0;
+    const onChild = (pid: number) => {
+      started++;
+      process.kill(pid, "SIGSEGV");
+    };
+    expect(await wordOf(csv("a\nhunter2\n", "u"), { onChild })).toBe("unsupported_file");
+    expect(started).toBe(2);
+  });
+
+  test("internal: a process that something outside ends, twice; once does no harm", async () => {
+    expect(await wordOf(csv("a\n1\n", "k"), { onChild: (pid: number) => process.kill(pid, "SIGKILL") })).toBe(
+      "internal",
+    );
+    let started = 0;
+    const onChild = (pid: number) => {
+      if (started++ === 0) process.kill(pid, "SIGKILL");
+    };
+    const { load } = await fixture.loaded(connection, csv("a\n1\n2\n", "k"), { onChild });
+    expect([load.state, started]).toEqual(["loaded", 2]);
+    expect(await fixture.rows("select a from k order by a")).toEqual([{ a: "1" }, { a: "2" }]);
+  });
+
   test("type_mismatch: columns of other types, values that do not fit, and mixed lines", async () => {
     await fixture.asCustomer(
       "create table narrow (a integer); create table short (a varchar(3)); create table cents (a numeric(9,2))",

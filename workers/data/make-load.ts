@@ -3,7 +3,13 @@ import { mkdir, rm } from "node:fs/promises";
 import path from "node:path";
 import { pipeline } from "node:stream/promises";
 import { runColumnar } from "../../infra/columnar/run-columnar.ts";
-import type { TableFormat, TableLimits } from "../../infra/columnar/task.ts";
+import {
+  ColumnarFailure,
+  type Rewrite,
+  type TableDescription,
+  type TableFormat,
+  type TableLimits,
+} from "../../infra/columnar/task.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import type { RunResultsPort } from "../../subgraphs/compute/published.ts";
@@ -24,6 +30,8 @@ export interface MakeLoadDeps extends DatabaseDeps {
   scratchDir: string;
   /** Most that one file may be and have; the deployment's limits unless told. */
   limits?: LoadLimits;
+  /** Told the process id of each process that works on a file. */
+  onChild?: (pid: number) => void;
 }
 
 export interface LoadLimits extends TableLimits {
@@ -120,14 +128,31 @@ async function rewriteFile(
   { folder, format, limits, signal, constants }: Loading & { constants: string[] },
 ): Promise<{ rows: number; columns: TargetColumn[] }> {
   const task = { kind: "rewrite", input: INPUT, format, output: OUTPUT, constants, limits } as const;
-  const memoryLimitBytes = LIMITS.columnarMemoryBytes;
-  const { rows, columns } = await runColumnar(task, {
-    ...{ folder, memoryLimitBytes, signal },
-    timeoutMs: leftMs(deps, claim),
-  });
+  const { rows, columns } = await triedTwice(() => rewritten(deps, claim, task, { folder, signal }));
   await rm(path.join(folder, INPUT));
   if (columns.length === 0 && rows > 0) throw new LoadFailure("unsupported_file", "The file's rows have no columns.");
   return { rows, columns: targetColumns(columns) };
+}
+
+/** A process that ended may have been killed by whatever else this machine does; one that ends twice has its reason. */
+async function triedTwice<T>(rewrite: () => Promise<T>): Promise<T> {
+  try {
+    return await rewrite();
+  } catch (error) {
+    if (!(error instanceof ColumnarFailure && (error.reason === "crashed" || error.reason === "lost"))) throw error;
+    return rewrite();
+  }
+}
+
+function rewritten(
+  deps: MakeLoadDeps,
+  claim: LoadClaim,
+  task: Rewrite,
+  { folder, signal }: { folder: string; signal: AbortSignal },
+): Promise<TableDescription> {
+  const { onChild } = deps;
+  const options = { folder, signal, memoryLimitBytes: LIMITS.columnarMemoryBytes, timeoutMs: leftMs(deps, claim) };
+  return runColumnar(task, { ...options, ...(onChild ? { onChild } : {}) });
 }
 
 function leftMs({ clock }: MakeLoadDeps, claim: LoadClaim): number {

@@ -5,13 +5,13 @@ import { LOAD_FAILURE_WORDS, loadFailure, targetFailure } from "./load-failure.t
 
 test("each way in which a file cannot be worked on has its word", () => {
   const word = (detail: ColumnarReason) => loadFailure(new ColumnarFailure(detail)).word;
-  expect(word({ reason: "unreadable" })).toBe("unsupported_file");
+  for (const reason of ["unreadable", "crashed"] as const) expect(word({ reason })).toBe("unsupported_file");
   expect(word({ reason: "column_names", column: "a" })).toBe("unsupported_file");
   expect(word({ reason: "column_type", column: "a" })).toBe("unsupported_file");
   expect(word({ reason: "column_type", column: "a", line: 2 })).toBe("type_mismatch");
   expect(word({ reason: "unrepresentable", column: "a" })).toBe("type_mismatch");
   for (const reason of ["limit", "memory", "timeout"] as const) expect(word({ reason })).toBe("size_limit");
-  for (const reason of ["crashed", "disk", "cancelled"] as const) expect(word({ reason })).toBe("internal");
+  for (const reason of ["lost", "disk", "cancelled"] as const) expect(word({ reason })).toBe("internal");
 });
 
 test("each way in which a database is not reached has its word", () => {

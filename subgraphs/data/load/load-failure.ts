@@ -40,6 +40,7 @@ export function loadFailure(error: unknown): LoadFailure {
 function wordOfFile({ reason, detail }: ColumnarFailure): LoadFailureWord {
   switch (reason) {
     case "unreadable":
+    case "crashed":
     case "column_names":
       return "unsupported_file";
     case "column_type":
