@@ -9,6 +9,7 @@ import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { PrivateExceptions } from "../../../infra/net/public-address.ts";
 import { openDiskStore } from "../../../infra/objects/disk-store.ts";
 import { readCredential } from "../../../subgraphs/data/connection/credential-shape.ts";
+import { guardedConnection } from "../../../subgraphs/data/connection/guarded-connection.ts";
 import { logIn } from "../../../subgraphs/data/connection/open-database.ts";
 import { parquetType } from "../../../subgraphs/data/export/column-types.ts";
 import { copyQuery } from "../../../subgraphs/data/export/copy-query.ts";
@@ -76,6 +77,7 @@ async function withClient(postgres: TlsPostgres, work: (client: pg.Client) => Pr
     { exceptions, clock: systemClock },
     { timeoutMs: 10_000, applicationName: "nodus-bench" },
   );
+  guardedConnection(client)?.allowCopy(LIMITS.exportBytes); // for the copies that are the baseline
   try {
     await work(client);
   } finally {

@@ -10,6 +10,7 @@ import { systemClock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { PrivateExceptions } from "../../../infra/net/public-address.ts";
 import { readCredential } from "../../../subgraphs/data/connection/credential-shape.ts";
+import { guardedConnection } from "../../../subgraphs/data/connection/guarded-connection.ts";
 import { logIn } from "../../../subgraphs/data/connection/open-database.ts";
 import { ownValues, replaceRows } from "../../../subgraphs/data/load/target/replace-rows.ts";
 import { targetColumns } from "../../../subgraphs/data/load/target/target-columns.ts";
@@ -121,6 +122,7 @@ async function withClient(postgres: TlsPostgres, work: (client: pg.Client) => Pr
   const exceptions = new PrivateExceptions(["localhost", "127.0.0.0/8"]);
   const ask = { timeoutMs: 10_000, applicationName: "nodus-bench" };
   const client = await logIn(credential.login, { exceptions, clock: systemClock }, ask);
+  guardedConnection(client)?.allowCopy(LIMITS.exportBytes); // for the copies that are the baseline
   try {
     await work(client);
   } finally {
