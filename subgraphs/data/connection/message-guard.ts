@@ -81,11 +81,11 @@ export class MessageGuard {
   }
 
   #takeBody(chunk: Buffer, at: number): number {
-    const part = chunk.subarray(at, at + this.#bodyLeft);
-    this.#bodyLeft -= part.length;
-    // The small ones are copied: a part would keep the whole chunk.
-    this.#body?.push(Buffer.from(part));
-    return part.length;
+    const taken = Math.min(chunk.length - at, this.#bodyLeft);
+    this.#bodyLeft -= taken;
+    // Copied, for a part of the chunk would keep all of it.
+    this.#body?.push(Buffer.from(chunk.subarray(at, at + taken)));
+    return taken;
   }
 
   #finish(): void {
