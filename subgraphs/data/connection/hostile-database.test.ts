@@ -26,6 +26,7 @@ import { copyIn } from "../load/target/copy-in.ts";
 import { readCredential } from "./credential-shape.ts";
 import { drop } from "./farewell.ts";
 import { logIn } from "./open-database.ts";
+import { verifyCredential } from "./verify-credential.ts";
 
 let hostile: HostilePostgres;
 let folder: string;
@@ -130,6 +131,21 @@ test("empty rows, notices and status without end are cut off within a copy too",
     expect(await endOf({ at: "copyOut", act: flood.act })).toBe("connection_lost");
   }
 });
+
+test("a credential is not verified by a database that answers nonsense, or nothing", async () => {
+  const verify = () =>
+    verifyCredential(
+      { exceptions: EXCEPTIONS, clock: systemClock, wandb: { origin: "https://127.0.0.1:1" } },
+      readCredential("postgres", hostile.secret),
+    );
+  for (const at of ["startup", "statement"] as const)
+    for (const bytes of [message("T", "\xff\xff"), message("E", "Mabc"), GIBIBYTES]) {
+      hostile.attack = { at, act: send(bytes) };
+      await expect(verify()).rejects.toMatchObject({ reason: "database_refused" });
+    }
+  hostile.attack = { at: "statement", act: () => {} };
+  await expect(verify()).rejects.toMatchObject({ reason: "timeout" });
+}, 20_000);
 
 test("copied rows without end are broken off at the export's limit", async () => {
   const flood = endlessly(message("d", "1\n"), message("H", "\0\0\0"));
