@@ -52,8 +52,10 @@ test("a receiver hears of a workload from its acceptance to its settlement, genu
       .sort(),
   ).toEqual(wanted);
   expect(receiver.received.every((one) => isGenuine(one, secret))).toBe(true);
-  const answer = await platform.admin.query("{ webhookDeliveries { nodes { state attempts } } }");
-  expect(answer.webhookDeliveries.nodes).toEqual(Array(4).fill({ state: "delivered", attempts: 1 }));
+  const noted = () => platform.admin.query("{ webhookDeliveries { nodes { state attempts } } }");
+  const isOver = ({ state }: { state: string }) => state !== "pending";
+  await until("each answer is noted", async () => (await noted()).webhookDeliveries.nodes.every(isOver));
+  expect((await noted()).webhookDeliveries.nodes).toEqual(Array(4).fill({ state: "delivered", attempts: 1 }));
 }, 60_000);
 
 test("a platform killed while the receiver thinks sends the same delivery again when it is back", async () => {
