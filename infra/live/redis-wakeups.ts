@@ -28,6 +28,7 @@ export async function openRedisWakeups(url: string, logger: Logger): Promise<Wak
     for (const topic of topics) sleepers.wake(topic);
   });
   let subscribed = false;
+  const first = Promise.withResolvers<void>();
   listening.on("close", () => {
     subscribed = false;
   });
@@ -37,18 +38,21 @@ export async function openRedisWakeups(url: string, logger: Logger): Promise<Wak
       () => {
         subscribed = true;
         sleepers.wakeAll();
+        first.resolve();
       },
-      (err) => logger.warn({ err }, "subscribing to wake-ups failed"),
+      (err) => {
+        logger.warn({ err }, "subscribing to wake-ups failed");
+        first.reject(err);
+      },
     );
   });
   try {
-    await Promise.all([speaking.ping(), listening.subscribe(CHANNEL)]);
+    await Promise.all([speaking.ping(), first.promise]);
   } catch (error) {
     speaking.disconnect();
     listening.disconnect();
     throw error;
   }
-  subscribed = true;
   return {
     on: (topic, f) => sleepers.on(topic, f),
     announce: (topic) => {
