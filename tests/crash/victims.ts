@@ -47,7 +47,7 @@ export function aimAt(
       return { strike: () => void kill(pid, "SIGKILL"), recover: () => restarted(platform, pid).then(ready) };
     }
     case "guest":
-      return { strike: () => killAll(someOf(processesWith(mark), random)), recover: ready };
+      return { strike: () => killAll(someOf(ofGuests(mark), random)), recover: ready };
     case "host agent":
       return killed([platform.hostAgent()], ready);
     case "everything":
@@ -65,7 +65,14 @@ function killed(processes: readonly Living[], recover: () => Promise<void>): Vic
   return { strike: () => killAll(processes), recover };
 }
 
-/** One process and all below it: the sandbox, its first process, or the command. */
+/** What a guest dies with: the sandbox, its first process, the command. A shell outlives what it has started, and says so in the log. */
+function ofGuests(mark: string): Living[] {
+  const found = processesWith(mark);
+  const shells = new Set(found.filter(({ commandLine }) => /^(\S*\/)?sh /.test(commandLine)).map(({ pid }) => pid));
+  return found.filter(({ parent }) => !shells.has(parent));
+}
+
+/** One process and all below it. */
 function someOf(processes: readonly Living[], random: (below: number) => number): Living[] {
   const one = processes[random(processes.length || 1)];
   return one ? withDescendants([one]) : [];
