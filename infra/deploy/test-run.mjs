@@ -5,7 +5,7 @@ import { handOver, pinnedNode } from "./hand-over.mjs";
 
 /**
  * Runs the test suite. The last line on standard output is `N passed, N failed, N skipped`, counted by the runner
- * itself; every skipped test is named before it, with what it lacks.
+ * itself. Before it every skipped test is named, with what it lacks, and every test that passed only at a second try.
  */
 export async function runTests(root, args) {
   const folder = mkdtempSync(path.join(tmpdir(), "nodus-summary-"));
@@ -24,6 +24,7 @@ export async function runTests(root, args) {
     if (!existsSync(file)) throw new Error(`the test runner ended with exit code ${code} and without a report`);
     const summary = JSON.parse(readFileSync(file, "utf8"));
     for (const { name, reason } of summary.skips) process.stdout.write(`skipped: ${name}: ${reason}\n`);
+    for (const name of summary.unsteady) process.stdout.write(`passed only at a second try: ${name}\n`);
     process.stdout.write(`${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped\n`);
     return code === 0 && summary.failed > 0 ? 1 : code;
   } finally {

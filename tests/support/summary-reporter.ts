@@ -6,6 +6,8 @@ interface Summary {
   failed: number;
   skipped: number;
   skips: { name: string; reason: string }[];
+  /** Tests that failed first and then passed: each is a fault of the test or of the product that wants to be found. */
+  unsteady: string[];
 }
 
 /**
@@ -16,7 +18,7 @@ export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     const file = process.env.VITEST_SUMMARY_FILE;
     if (!file) return;
-    const summary: Summary = { passed: 0, failed: unhandledErrors.length, skipped: 0, skips: [] };
+    const summary: Summary = { passed: 0, failed: unhandledErrors.length, skipped: 0, skips: [], unsteady: [] };
     for (const module of modules) {
       summary.failed += failuresOutsideTests(module);
       countTests(module, summary);
@@ -33,6 +35,7 @@ function failuresOutsideTests(module: TestModule): number {
 function countTests(module: TestModule, summary: Summary): void {
   for (const test of module.children.allTests()) {
     const result = test.result();
+    if (test.diagnostic()?.flaky) summary.unsteady.push(test.fullName);
     if (result.state === "passed") summary.passed++;
     else if (result.state === "skipped") {
       summary.skipped++;
