@@ -39,6 +39,8 @@ export interface GatewayOptions {
   rateLimit?: RateLimit;
   /** How long one request to a subgraph may take. */
   subgraphTimeoutMs?: number;
+  /** How long a query, a mutation, the opening of a subscription or one of its events may take, all steps together. */
+  operationTimeoutMs?: number;
   /** Operations at once on one WebSocket. */
   operationsPerConnection?: number;
   /** Registered operations: texts by `documentHash`. `only` refuses every other document. */
@@ -91,7 +93,9 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const rate = options.rateLimit ?? memoryRateLimit(LIMITS.requestsPerKeyPerSecond);
   const watching = [tracing(), logging(log), ...(options.plugins ?? [])];
   const timeoutMs = options.subgraphTimeoutMs ?? LIMITS.subgraphTimeoutMs;
-  const router = await createRouter(options.supergraphSdl, executeOn({ executors, plugins: watching, timeoutMs }));
+  const operationMs = options.operationTimeoutMs ?? LIMITS.operationTimeoutMs;
+  const execute = executeOn({ executors, plugins: watching, timeoutMs, clock });
+  const router = await createRouter(options.supergraphSdl, execute, () => clock.monotonicMs() + operationMs);
   const graph = new Graph(router, options.scalars);
   const documents = new Documents({ schema: graph.schema, introspection, limits });
   const guarding = [

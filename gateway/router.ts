@@ -14,11 +14,18 @@ import { lenient } from "./lenient.ts";
 import type { Caller, SubgraphAnswer, SubgraphRequest, Variables } from "./request.ts";
 import { isStream, mapStream, type Stream } from "./stream.ts";
 
+/** One run of a plan: of a query, of a mutation, of a subscription's opening or of one of its events. */
+export interface PlanRun {
+  readonly caller: Caller;
+  /** Monotonic instant by which all of its steps have to be answered, however many there are. */
+  readonly answerByMs: number;
+}
+
 /** Sends one step of a plan to a subgraph. Must not throw: a failure is a result with errors. */
 export type ExecuteOnSubgraph = (
   subgraph: string,
   request: SubgraphRequest,
-  caller: Caller,
+  run: PlanRun,
 ) => SubgraphAnswer | Promise<SubgraphAnswer>;
 
 /** What the router runs: one operation of one document. */
@@ -42,8 +49,7 @@ export interface Router {
 }
 
 /** What travels through the router beside the request. */
-interface Passage {
-  readonly caller: Caller;
+interface Passage extends PlanRun {
   /** Set while a subscription is opened: takes the request for the stream instead of running it. */
   opening?: { subgraph: string; request: SubgraphRequest } | null;
   /** Set while an operation is only planned. */
@@ -56,7 +62,12 @@ type Execute = (request: ExecutionRequest) => ExecutionResult | Promise<Executio
 
 const read = (sdl: string) => buildSchema(sdl, { assumeValid: true, assumeValidSDL: true });
 
-export async function createRouter(supergraphSdl: string, execute: ExecuteOnSubgraph): Promise<Router> {
+/** `answerByMs` says by which monotonic instant a run that begins now has to be answered. */
+export async function createRouter(
+  supergraphSdl: string,
+  execute: ExecuteOnSubgraph,
+  answerByMs: () => number,
+): Promise<Router> {
   const handler = await unifiedGraphHandler({
     unifiedGraph: read(lenient(supergraphSdl)),
     getUnifiedGraphSDL: () => supergraphSdl,
@@ -73,22 +84,28 @@ export async function createRouter(supergraphSdl: string, execute: ExecuteOnSubg
     async plan({ document, operationName }) {
       const caller: Caller = { actor: null, requestId: "" };
       try {
-        await pass({ document, operationName, variables: {}, caller }, { caller, planning: true });
+        await pass(
+          { document, operationName, variables: {}, caller },
+          { caller, answerByMs: answerByMs(), planning: true },
+        );
       } catch (error) {
         // The plan is made before its variables are read, and there are none yet.
         const isAboutVariables = error instanceof GraphQLError || error instanceof AggregateError;
         if (!isAboutVariables) throw error;
       }
     },
-    run: (request) => pass(request, { caller: request.caller }),
+    run: (request) => pass(request, { caller: request.caller, answerByMs: answerByMs() }),
     async open(request) {
-      const opening: Passage = { caller: request.caller, opening: null };
+      const { caller } = request;
+      const opening: Passage = { caller, answerByMs: answerByMs(), opening: null };
       const refused = await pass(request, opening);
       if (!opening.opening) return refused;
-      const source = await execute(opening.opening.subgraph, opening.opening.request, request.caller);
+      const source = await execute(opening.opening.subgraph, opening.opening.request, opening);
       if (!isStream(source)) return source;
       // Each event runs the plan anew: the router's own streams keep the errors of all events before.
-      return mapStream(source[Symbol.asyncIterator](), (event) => pass(request, { caller: request.caller, event }));
+      return mapStream(source[Symbol.asyncIterator](), (event) =>
+        pass(request, { caller, answerByMs: answerByMs(), event }),
+      );
     },
   };
 }
@@ -116,5 +133,5 @@ function dispatch(
     passage.opening = { subgraph, request: step };
     return { data: null };
   }
-  return execute(subgraph, step, caller);
+  return execute(subgraph, step, passage);
 }

@@ -1,7 +1,10 @@
 import type { ExecutionResult } from "graphql";
+import type { Clock } from "../infra/kernel/clock.ts";
+import { Refused } from "../infra/kernel/refusal.ts";
 import { withDeadline } from "./executors/deadline.ts";
 import { StreamLost } from "./executors/websocket.ts";
 import type { GatewayPlugin } from "./plugins/plugin.ts";
+import { GATEWAY } from "./refusals.ts";
 import type { Operation, SubgraphAnswer, SubgraphExecutor, SubgraphRequest } from "./request.ts";
 import type { ExecuteOnSubgraph } from "./router.ts";
 import { isStream, lastOnError, mapStream } from "./stream.ts";
@@ -10,14 +13,16 @@ import { failureResult, tidyResult } from "./subgraph-failure.ts";
 export interface SubgraphOptions {
   executors: readonly SubgraphExecutor[];
   plugins: readonly GatewayPlugin[];
+  /** How long one step may take; what is left to its plan's run may be less. */
   timeoutMs: number;
+  clock: Clock;
 }
 
 /** Sends each step of a plan to its subgraph: bounded in time, and a failure is a result, never a rejection. */
-export function executeOn({ executors, plugins, timeoutMs }: SubgraphOptions): ExecuteOnSubgraph {
+export function executeOn({ executors, plugins, timeoutMs, clock }: SubgraphOptions): ExecuteOnSubgraph {
   const byName = new Map(executors.map((executor) => [executor.name, executor]));
   const watching = plugins.filter((plugin) => plugin.fetching);
-  return (subgraph, request, caller) => {
+  return (subgraph, request, { caller, answerByMs }) => {
     const ends = watching.map((plugin) => plugin.fetching!(caller as Operation, subgraph));
     const done = (answer: SubgraphAnswer): SubgraphAnswer => {
       for (const end of ends) end();
@@ -36,10 +41,18 @@ export function executeOn({ executors, plugins, timeoutMs }: SubgraphOptions): E
     try {
       const executor = byName.get(subgraph);
       if (!executor) throw new Error(`no executor was given for the subgraph ${subgraph}`);
-      const answer = withDeadline(executor, request as SubgraphRequest, timeoutMs);
+      const restMs = answerByMs - clock.monotonicMs();
+      if (restMs <= 0) throw tooLate(subgraph);
+      const answer = withDeadline(executor, request as SubgraphRequest, Math.min(timeoutMs, restMs));
       return answer instanceof Promise ? answer.then(done).catch(failed) : done(answer);
     } catch (error) {
       return failed(error);
     }
   };
+}
+
+function tooLate(subgraph: string): Refused {
+  return new Refused(GATEWAY.subgraph_timeout, {
+    message: `The operation's time was over before the subgraph ${subgraph} was asked.`,
+  });
 }

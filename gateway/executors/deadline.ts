@@ -35,7 +35,7 @@ export function withDeadline(
       abort.abort();
       reject(
         new Refused(GATEWAY.subgraph_timeout, {
-          message: `The subgraph ${executor.name} did not answer within ${timeoutMs} ms.`,
+          message: `The subgraph ${executor.name} did not answer within ${Math.ceil(timeoutMs)} ms.`,
         }),
       );
     }, timeoutMs);

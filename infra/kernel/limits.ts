@@ -69,6 +69,9 @@ export const LIMITS = {
   graphqlDocuments: 2_000,
   /** How long one request to a subgraph may take; a stream only while it is opened. */
   subgraphTimeoutMs: 15_000,
+  /** How long a query, a mutation, the opening of a subscription or one of its events may take, all its requests to subgraphs
+   * together: less than the 30 seconds for which clients commonly wait. */
+  operationTimeoutMs: 25_000,
   /** How long a request or a job waits for a free database connection. */
   databaseConnectionWaitMs: 15_000,
   /** How long a gateway may go on without looking at a key again. */
