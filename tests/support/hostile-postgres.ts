@@ -50,7 +50,8 @@ export function row(value: string): Buffer {
   return message("D", Buffer.concat([lengths, Buffer.from(value)]));
 }
 
-const done = (tag: string) => Buffer.concat([message("C", `${tag}\0`), READY]);
+/** The end of a statement, after which it is ready for the next. */
+export const done = (tag: string) => Buffer.concat([message("C", `${tag}\0`), READY]);
 
 /**
  * A server that speaks PostgreSQL over TLS: it lets everybody in, has one row of one column for every query, takes every

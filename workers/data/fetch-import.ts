@@ -15,7 +15,7 @@ import {
   releaseImport,
   reportImport,
 } from "../../subgraphs/data/asset/import/import.commands.ts";
-import { type ImportClaim, StaleImport } from "../../subgraphs/data/asset/import/import-claim.ts";
+import type { ImportClaim } from "../../subgraphs/data/asset/import/import-claim.ts";
 import { openSource, type SourceDeps } from "../../subgraphs/data/asset/import/open-source.ts";
 import { sourceRefusal } from "../../subgraphs/data/asset/import/source-answer.ts";
 import {
@@ -26,6 +26,8 @@ import {
   storeRefusal,
 } from "../../subgraphs/data/asset/store-content.ts";
 import type { GithubAccountPort } from "../../subgraphs/data/published.ts";
+import { StaleClaim, unlessStale } from "../../subgraphs/data/stale-claim.ts";
+import { LeaseWatch } from "./lease-watch.ts";
 
 export interface ImportDeps extends SourceDeps, StoreDeps {
   db: Database;
@@ -34,9 +36,6 @@ export interface ImportDeps extends SourceDeps, StoreDeps {
   githubAccounts: GithubAccountPort;
   logger: Logger;
 }
-
-/** How often a process that fetches a source says that it is alive. */
-const REPORT_EVERY_MS = 2_000;
 
 /**
  * Fetches the source of an import that this process has, stores it and makes its asset ready, or failed with the reason.
@@ -50,15 +49,15 @@ export async function fetchImport(
   { token, stopping }: { token: string | null; stopping: AbortSignal },
 ): Promise<void> {
   const { db, clock, limits, logger } = deps;
-  const watch = new Watch(deps, claim);
+  const meter = new ByteMeter(limits.importBytes);
+  const watch = watchImport(deps, claim, meter);
   const signal = AbortSignal.any([watch.signal, stopping]);
-  const done = watch.run();
   try {
-    const imported = await fetchAndStore(deps, claim, { token, meter: watch.meter, signal });
+    const imported = await fetchAndStore(deps, claim, { token, meter, signal });
     if (!(await deps.objects.has(imported.sha256))) throw new Refused(ASSET.asset_commit_failed);
     await commitImport(db, claim, imported, limits, clock.now());
   } catch (error) {
-    if (error instanceof StaleImport || watch.signal.reason instanceof StaleImport) return;
+    if (error instanceof StaleClaim || watch.signal.reason instanceof StaleClaim) return;
     if (!(error instanceof Refused) && !stopping.aborted) throw error;
     if (stopping.aborted && token === null) return await letGo(deps, claim);
     const refused = stopping.aborted ? new Refused(ASSET.import_interrupted) : (error as Refused);
@@ -66,8 +65,7 @@ export async function fetchImport(
       logger.info({ err: refused.cause, assetId: claim.assetId, code: refused.kind.code }, "an import failed");
     await unlessStale(failImport(db, claim, refused, clock.now()));
   } finally {
-    watch.stop();
-    await done;
+    await watch.stop();
   }
 }
 
@@ -109,57 +107,13 @@ function letGo({ db, clock }: ImportDeps, claim: ImportClaim): Promise<void> {
   return unlessStale(releaseImport(db, claim, clock.now()));
 }
 
-async function unlessStale(work: Promise<void>): Promise<void> {
-  try {
-    await work;
-  } catch (error) {
-    if (!(error instanceof StaleImport)) throw error; // a stale import is another process's to end
-  }
-}
-
-/** Reports an import while it is fetched, and cuts it off when its time is over, its team's storage is full or it is stale. */
-class Watch {
-  readonly meter: ByteMeter;
-  readonly #cut = new AbortController();
-  readonly #stopped = new AbortController();
-  readonly #deps: ImportDeps;
-  readonly #claim: ImportClaim;
-
-  constructor(deps: ImportDeps, claim: ImportClaim) {
-    this.#deps = deps;
-    this.#claim = claim;
-    this.meter = new ByteMeter(deps.limits.importBytes);
-  }
-
-  get signal(): AbortSignal {
-    return this.#cut.signal;
-  }
-
-  stop(): void {
-    this.#stopped.abort();
-  }
-
-  async run(): Promise<void> {
-    const { clock } = this.#deps;
-    const stopped = this.#stopped.signal;
-    while (!stopped.aborted && !this.signal.aborted) {
-      const leftMs = this.#claim.deadlineAt.getTime() - clock.now().getTime();
-      if (leftMs <= 0) this.#cut.abort(timedOut());
-      else await clock.sleep(Math.min(REPORT_EVERY_MS, leftMs), stopped);
-      if (!stopped.aborted && !this.signal.aborted) await this.#report();
-    }
-  }
-
-  async #report(): Promise<void> {
-    const { db, limits, clock, logger } = this.#deps;
-    try {
-      await reportImport(db, this.#claim, this.meter.bytes, limits, clock.now());
-    } catch (error) {
-      if (error instanceof StaleImport || error instanceof Refused) this.#cut.abort(error);
-      // A report that did not get through is made up for by the next; without any, the lease runs out.
-      else logger.warn({ err: error, assetId: this.#claim.assetId }, "an import could not be reported");
-    }
-  }
+function watchImport(deps: ImportDeps, claim: ImportClaim, meter: ByteMeter): LeaseWatch {
+  return new LeaseWatch(deps, {
+    ids: { assetId: claim.assetId },
+    deadlineAt: claim.deadlineAt,
+    timedOut,
+    report: (now) => reportImport(deps.db, claim, meter.bytes, deps.limits, now),
+  });
 }
 
 function timedOut(): Refused {

@@ -1,6 +1,13 @@
+import type { TLSSocket } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ExportFixture, exportFixture } from "../../tests/support/export-fixture.ts";
-import { type HostilePostgres, message, send, startHostilePostgres } from "../../tests/support/hostile-postgres.ts";
+import {
+  done,
+  type HostilePostgres,
+  message,
+  send,
+  startHostilePostgres,
+} from "../../tests/support/hostile-postgres.ts";
 import { until } from "../../tests/support/until.ts";
 
 let f: ExportFixture;
@@ -12,9 +19,9 @@ afterAll(async () => {
   await Promise.all([f?.close(), hostile?.close()]);
 });
 
-async function requested(actor = f.actor()) {
+async function requested(actor = f.actor(), format = "csv") {
   const { id } = await f.connection(actor, { secret: hostile.secret });
-  const { asset } = await f.request(actor, { connectionId: id, sql: "select 1 as a", format: "csv" });
+  const { asset } = await f.request(actor, { connectionId: id, sql: "select 1 as a", format });
   return { actor, asset };
 }
 
@@ -31,6 +38,35 @@ test("an export from a database that answers nonsense fails as a lost connection
   expect(await f.scratch()).toEqual([]);
   await until("every connection is gone", () => hostile.open() === 0);
 });
+
+test("rows that are not what the database said they are fail as its own fault, in words", async () => {
+  const lies = [
+    ['"one"\n', 1],
+    ["one\n", 1],
+    ['"1","2"\n', 1],
+    ['"\xff"\n', 1],
+    ['"1\n', 0],
+    ['"1"\r\n', 1],
+    ['"1"x\n', 1],
+  ] as const;
+  for (const [text, rows] of lies) {
+    const copied = [message("H", "\0\0\0"), message("d", text), message("c"), done(`COPY ${rows}`)];
+    const act = (client: TLSSocket) => {
+      client.write(Buffer.concat(copied));
+      client.once("data", () => client.write(done("COMMIT")));
+    };
+    hostile.attack = { at: "copyOut", act };
+    const { asset } = await requested(f.actor(), "parquet");
+    await f.run(asset.id);
+    const failed = {
+      state: "failed",
+      error: "query_failed",
+      errorMessage: expect.stringMatching(/^The database sent /),
+    };
+    expect([text, await f.assetOf(asset.id)]).toEqual([text, expect.objectContaining(failed)]);
+  }
+  expect(await f.scratch()).toEqual([]);
+}, 60_000);
 
 test("a process that is to stop gives back an export whose database is silent, wherever it fell silent", async () => {
   for (const at of ["startup", "statement", "describe", "copyOut"] as const) {

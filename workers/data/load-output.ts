@@ -1,9 +1,10 @@
 import { DONE, implementJob, type JobContext, type JobImplementation } from "../../infra/queue/implement-job.ts";
 import { loadOutput } from "../../subgraphs/data/jobs.ts";
 import { type LoadedRows, releaseLoad, settleFailed, settleLoaded } from "../../subgraphs/data/load/load.commands.ts";
-import { claimLoad, type LoadClaim, StaleLoad } from "../../subgraphs/data/load/load-claim.ts";
-import { loadFailure } from "../../subgraphs/data/load/load-failure.ts";
-import { LoadWatch } from "./load-watch.ts";
+import { claimLoad, type LoadClaim, reportLoad } from "../../subgraphs/data/load/load-claim.ts";
+import { LoadFailure, loadFailure } from "../../subgraphs/data/load/load-failure.ts";
+import { StaleClaim, unlessStale } from "../../subgraphs/data/stale-claim.ts";
+import { LeaseWatch } from "./lease-watch.ts";
 import { type MakeLoadDeps, makeLoad } from "./make-load.ts";
 
 export interface LoadOutputDeps extends Omit<MakeLoadDeps, "db" | "clock"> {
@@ -27,21 +28,19 @@ export function loadOutputJob(deps: LoadOutputDeps): JobImplementation<{ loadId:
 async function work(deps: LoadOutputDeps, claim: LoadClaim, context: JobContext): Promise<void> {
   const { db, clock, logger } = context;
   const settling = { db, results: deps.results };
-  const watch = new LoadWatch({ db, clock, logger }, claim);
-  const done = watch.run();
+  const watch = watchLoad(context, claim);
   const stopping = AbortSignal.any([context.signal, ...(deps.leaving ? [deps.leaving] : [])]);
   const signal = AbortSignal.any([watch.signal, stopping]);
   try {
     const made = await attempt({ ...deps, db, clock }, claim, signal);
     if (!("failed" in made)) return await unlessStale(settleLoaded(settling, claim, made, clock.now()));
-    if (made.failed instanceof StaleLoad) return;
+    if (made.failed instanceof StaleClaim) return;
     if (stopping.aborted) return await unlessStale(releaseLoad(db, claim, clock.now()));
     const failure = loadFailure(made.failed);
     logger.info({ err: failure, loadId: claim.loadId, word: failure.word }, "a load failed");
     await unlessStale(settleFailed(settling, claim, failure, clock.now()));
   } finally {
-    watch.stop();
-    await done;
+    await watch.stop();
   }
 }
 
@@ -58,10 +57,14 @@ async function attempt(
   }
 }
 
-async function unlessStale(work: Promise<void>): Promise<void> {
-  try {
-    await work;
-  } catch (error) {
-    if (!(error instanceof StaleLoad)) throw error; // a stale load is another process's to end
-  }
+function watchLoad({ db, clock, logger }: JobContext, claim: LoadClaim): LeaseWatch {
+  return new LeaseWatch(
+    { clock, logger },
+    {
+      ids: { loadId: claim.loadId },
+      deadlineAt: claim.deadlineAt,
+      timedOut: () => new LoadFailure("size_limit", "The load was not done in time."),
+      report: (now) => reportLoad(db, claim, now),
+    },
+  );
 }

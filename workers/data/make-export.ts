@@ -3,6 +3,7 @@ import { mkdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { runColumnar } from "../../infra/columnar/run-columnar.ts";
 import { ColumnarFailure } from "../../infra/columnar/task.ts";
+import { triedTwice } from "../../infra/columnar/tried-twice.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { type ObjectStore, ObjectTooLarge, type StoredObject } from "../../infra/objects/object-store.ts";
 import { type ClaimBytes, NotClaimed, toldApart } from "../../subgraphs/data/asset/store-content.ts";
@@ -10,7 +11,7 @@ import type { DatabaseDeps } from "../../subgraphs/data/connection/open-database
 import { parquetType } from "../../subgraphs/data/export/column-types.ts";
 import { copyQuery, type QueryResult, queryFailure } from "../../subgraphs/data/export/copy-query.ts";
 import type { ExportClaim } from "../../subgraphs/data/export/export-claim.ts";
-import { ExportFailure } from "../../subgraphs/data/export/export-failure.ts";
+import { ExportFailure, exportTimedOut } from "../../subgraphs/data/export/export-failure.ts";
 import { QueryClient } from "../../subgraphs/data/export/query-client.ts";
 import type { RecordCounter } from "../../subgraphs/data/export/record-counter.ts";
 
@@ -106,7 +107,7 @@ async function writeParquet(
   } as const;
   const memoryLimitBytes = LIMITS.columnarMemoryBytes;
   try {
-    await runColumnar(task, { folder, memoryLimitBytes, timeoutMs: leftMs(deps, claim), signal });
+    await triedTwice(() => runColumnar(task, { folder, memoryLimitBytes, timeoutMs: leftMs(deps, claim), signal }));
   } catch (error) {
     throw error instanceof ColumnarFailure ? parquetFailure(error) : error;
   }
@@ -130,17 +131,23 @@ function parquetFailure(failure: ColumnarFailure): ExportFailure {
         failure,
       );
     case "timeout":
-      return new ExportFailure("query_timeout", "The export was not done in time.", failure);
+      return exportTimedOut(failure);
     case "memory":
       return new ExportFailure(
         "byte_limit",
         "The rows are too large for a Parquet export. Export fewer or shorter columns, or CSV.",
         failure,
       );
+    case "unreadable":
+      return new ExportFailure("query_failed", UNREADABLE, failure);
     default:
       return new ExportFailure("internal", "The Parquet file could not be written.", failure);
   }
 }
+
+/** A PostgreSQL that says what is so sends no such thing, but for text of a database without an encoding. */
+const UNREADABLE =
+  "The database sent rows that are not of the columns that it described, or text that is not UTF-8. Correct the columns, or export CSV.";
 
 async function store(
   objects: ObjectStore,

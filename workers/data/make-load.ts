@@ -3,13 +3,8 @@ import { mkdir, rm } from "node:fs/promises";
 import path from "node:path";
 import { pipeline } from "node:stream/promises";
 import { runColumnar } from "../../infra/columnar/run-columnar.ts";
-import {
-  ColumnarFailure,
-  type Rewrite,
-  type TableDescription,
-  type TableFormat,
-  type TableLimits,
-} from "../../infra/columnar/task.ts";
+import type { Rewrite, TableDescription, TableFormat, TableLimits } from "../../infra/columnar/task.ts";
+import { triedTwice } from "../../infra/columnar/tried-twice.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import type { RunResultsPort } from "../../subgraphs/compute/published.ts";
@@ -132,16 +127,6 @@ async function rewriteFile(
   await rm(path.join(folder, INPUT));
   if (columns.length === 0 && rows > 0) throw new LoadFailure("unsupported_file", "The file's rows have no columns.");
   return { rows, columns: targetColumns(columns) };
-}
-
-/** A process that ended may have been killed by whatever else this machine does; one that ends twice has its reason. */
-async function triedTwice<T>(rewrite: () => Promise<T>): Promise<T> {
-  try {
-    return await rewrite();
-  } catch (error) {
-    if (!(error instanceof ColumnarFailure && (error.reason === "crashed" || error.reason === "lost"))) throw error;
-    return rewrite();
-  }
 }
 
 function rewritten(

@@ -5,13 +5,20 @@ import { DONE, implementJob, type JobContext, type JobImplementation } from "../
 import { ASSET } from "../../subgraphs/data/asset/asset.refusals.ts";
 import type { AssetLimits } from "../../subgraphs/data/asset/asset-limits.ts";
 import { cleanExport } from "../../subgraphs/data/export/clean-export.ts";
-import { claimExported, commitExport, failExport, releaseExport } from "../../subgraphs/data/export/export.commands.ts";
+import {
+  claimExported,
+  commitExport,
+  failExport,
+  releaseExport,
+  reportExport,
+} from "../../subgraphs/data/export/export.commands.ts";
 import { QueryExport } from "../../subgraphs/data/export/export.entity.ts";
-import { claimExport, type ExportClaim, StaleExport } from "../../subgraphs/data/export/export-claim.ts";
-import { ExportFailure } from "../../subgraphs/data/export/export-failure.ts";
-import type { ResultLimits } from "../../subgraphs/data/export/record-counter.ts";
+import { claimExport, type ExportClaim } from "../../subgraphs/data/export/export-claim.ts";
+import { ExportFailure, exportTimedOut } from "../../subgraphs/data/export/export-failure.ts";
+import { RecordCounter, type ResultLimits } from "../../subgraphs/data/export/record-counter.ts";
 import { runExport } from "../../subgraphs/data/jobs.ts";
-import { ExportWatch, quotaExceeded } from "./export-watch.ts";
+import { StaleClaim, unlessStale } from "../../subgraphs/data/stale-claim.ts";
+import { LeaseWatch } from "./lease-watch.ts";
 import { type MakeExportDeps, makeExport } from "./make-export.ts";
 
 export interface RunExportDeps extends Omit<MakeExportDeps, "db" | "clock"> {
@@ -40,21 +47,20 @@ export function runExportJob(deps: RunExportDeps): JobImplementation<{ exportId:
 async function work(deps: RunExportDeps, claim: ExportClaim, context: JobContext): Promise<void> {
   const { resultLimits = RESULT_LIMITS } = deps;
   const { db, clock, logger } = context;
-  const watch = new ExportWatch({ db, clock, logger, limits: deps.limits, resultLimits }, claim);
-  const done = watch.run();
+  const counter = new RecordCounter(resultLimits, { header: claim.format === "csv" });
+  const watch = watchExport(deps, claim, counter, context);
   const stopping = AbortSignal.any([context.signal, ...(deps.leaving ? [deps.leaving] : [])]);
   const signal = AbortSignal.any([watch.signal, stopping]);
   try {
-    await perform(deps, claim, context, { watch, signal });
+    await perform(deps, claim, context, { counter, signal });
   } catch (error) {
-    if (error instanceof StaleExport) return;
+    if (error instanceof StaleClaim) return;
     if (stopping.aborted) return await unlessStale(releaseExport(db, claim, clock.now()));
     const failure = failureOf(error);
     logger.info({ err: failure.cause, exportId: claim.exportId, word: failure.word }, "an export failed");
     await unlessStale(fail(deps, claim, failure, context));
   } finally {
-    watch.stop();
-    await done;
+    await watch.stop();
   }
 }
 
@@ -62,10 +68,10 @@ async function perform(
   deps: RunExportDeps,
   claim: ExportClaim,
   { db, clock }: JobContext,
-  { watch, signal }: { watch: ExportWatch; signal: AbortSignal },
+  { counter, signal }: { counter: RecordCounter; signal: AbortSignal },
 ): Promise<void> {
   const claimed = (object: StoredObject) => claimExported({ db, clock }, claim, object);
-  const made = await makeExport({ ...deps, db, clock }, claim, { counter: watch.counter, signal, claimed });
+  const made = await makeExport({ ...deps, db, clock }, claim, { counter, signal, claimed });
   if (!(await deps.objects.has(made.sha256))) throw new Refused(ASSET.asset_commit_failed);
   await commitExport(db, claim, made, deps.limits, clock.now());
 }
@@ -87,14 +93,22 @@ async function fail(
 function failureOf(error: unknown): ExportFailure {
   if (error instanceof ExportFailure) return error;
   if (!(error instanceof Refused)) throw error;
-  if (error.kind === ASSET.storage_quota_exceeded) return quotaExceeded(error);
+  if (error.kind === ASSET.storage_quota_exceeded) return new ExportFailure("quota_exceeded", error.message, error);
   return new ExportFailure("internal", "The file could not be kept. Export again.", error);
 }
 
-async function unlessStale(work: Promise<void>): Promise<void> {
-  try {
-    await work;
-  } catch (error) {
-    if (!(error instanceof StaleExport)) throw error; // a stale export is another process's to end
-  }
+function watchExport(deps: RunExportDeps, claim: ExportClaim, counter: RecordCounter, context: JobContext): LeaseWatch {
+  const { db, clock, logger } = context;
+  return new LeaseWatch(
+    { clock, logger },
+    {
+      ids: { exportId: claim.exportId },
+      deadlineAt: claim.deadlineAt,
+      timedOut: exportTimedOut,
+      report: (now) => {
+        const progress = { rows: Math.max(counter.rows, 0), bytes: counter.bytes };
+        return reportExport(db, claim, progress, deps.limits, now);
+      },
+    },
+  );
 }

@@ -4,7 +4,7 @@ import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { runExport } from "../jobs.ts";
 import { markFailed } from "./export.commands.ts";
 import { QueryExport } from "./export.entity.ts";
-import { ExportFailure } from "./export-failure.ts";
+import { ExportFailure, exportTimedOut } from "./export-failure.ts";
 
 /** What came of a look at exports that no living process has. */
 export interface AbandonedExports {
@@ -36,17 +36,12 @@ async function failLost(tx: Tx, id: string, now: Date): Promise<boolean> {
     [id, now],
   );
   if (!row) return false; // its process reported meanwhile, or ended it
-  await markFailed(tx, row, row.state === "pending" ? neverRan() : died(), now);
+  await markFailed(tx, row, row.state === "pending" ? exportTimedOut() : died(), now);
   return true;
 }
 
 function died(): ExportFailure {
   return new ExportFailure("shutdown", "The process that ran the query ended before it was done. Export again.");
-}
-
-function neverRan(): ExportFailure {
-  const minutes = LIMITS.exportMs / 60_000;
-  return new ExportFailure("query_timeout", `The export was not done within ${minutes} minutes, waiting included.`);
 }
 
 function queueAgain(db: Database, now: Date, limit: number): Promise<number> {

@@ -2,6 +2,7 @@ import type { Database, Tx } from "../../../infra/db/database.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { appendAccountEvent } from "../account-event/append-account-event.ts";
 import type { SecretVersionPin } from "../connection/open-database.ts";
+import { StaleClaim } from "../stale-claim.ts";
 import { dataTopics } from "../topics.ts";
 import { type ExportFormat, QueryExport } from "./export.entity.ts";
 import { exportMachine } from "./export.machine.ts";
@@ -20,11 +21,6 @@ export interface ExportClaim {
   createdAt: Date;
   /** When it fails whatever it is at. */
   deadlineAt: Date;
-}
-
-/** Another process has the export, or it is over: what this one still does has no effect. */
-export class StaleExport extends Error {
-  override readonly name = "StaleExport";
 }
 
 export function leaseUntil(now: Date): Date {
@@ -69,7 +65,7 @@ async function isBusy(tx: Tx, tenantId: string, now: Date): Promise<boolean> {
   return busy.length >= LIMITS.exportsAtOnce;
 }
 
-/** The export's row, locked until the transaction ends. Throws `StaleExport` when it is not the process's own any more. */
+/** The export's row, locked until the transaction ends. Throws `StaleClaim` when it is not the process's own any more. */
 export async function requireClaim(
   tx: Tx,
   claim: Pick<ExportClaim, "tenantId" | "exportId" | "fence">,
@@ -79,7 +75,7 @@ export async function requireClaim(
     "where t.tenant_id = $1 and t.id = $2 and t.fence = $3 and t.state = 'running' for update",
     [claim.tenantId, claim.exportId, claim.fence],
   );
-  if (!row) throw new StaleExport("another process has the export");
+  if (!row) throw new StaleClaim("export");
   return row;
 }
 

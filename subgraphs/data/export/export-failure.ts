@@ -1,3 +1,5 @@
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+
 /** Words for a failed export. */
 export type ExportFailureWord =
   | "query_failed"
@@ -20,4 +22,11 @@ export class ExportFailure extends Error {
     super(message, cause === undefined ? undefined : { cause });
     this.word = word;
   }
+}
+
+/** Of an export that was not done when its time was over, wherever it was then. */
+export function exportTimedOut(cause?: unknown): ExportFailure {
+  const minutes = LIMITS.exportMs / 60_000;
+  const message = `The export was not done within ${minutes} minutes, waiting included.`;
+  return new ExportFailure("query_timeout", message, cause);
 }

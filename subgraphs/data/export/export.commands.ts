@@ -28,7 +28,7 @@ function uploadOf(of: { assetId: string; tenantId: string; createdAt: Date }): U
 
 /**
  * Says that the export is alive and how far it is. Refused as `storage_quota_exceeded` when the team's storage is full by
- * now; throws `StaleExport` when another process has it.
+ * now; throws `StaleClaim` when another process has it.
  */
 export function reportExport(
   db: Database,

@@ -3,6 +3,7 @@ import type { JsonValue } from "../../../infra/kernel/json-value.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { appendAccountEvent } from "../account-event/append-account-event.ts";
 import type { SecretVersionPin } from "../connection/open-database.ts";
+import { StaleClaim } from "../stale-claim.ts";
 import { SinkLoad } from "./load.entity.ts";
 import { loadMachine } from "./load.machine.ts";
 
@@ -26,11 +27,6 @@ export interface LoadClaim {
   fence: number;
   /** When it fails whatever it is at. */
   deadlineAt: Date;
-}
-
-/** Another process has the load, or it is over: what this one still does has no effect. */
-export class StaleLoad extends Error {
-  override readonly name = "StaleLoad";
 }
 
 export function leaseUntil(now: Date): Date {
@@ -85,18 +81,18 @@ export function loadFacts(row: SinkLoad): Record<string, JsonValue> {
   };
 }
 
-/** The load's row, locked until the transaction ends. Throws `StaleLoad` when it is not the process's own any more. */
+/** The load's row, locked until the transaction ends. Throws `StaleClaim` when it is not the process's own any more. */
 export async function requireClaim(tx: Tx, claim: Pick<LoadClaim, "tenantId" | "loadId" | "fence">): Promise<SinkLoad> {
   const row = await tx.row(
     SinkLoad,
     "where t.tenant_id = $1 and t.id = $2 and t.fence = $3 and t.state = 'loading' for update",
     [claim.tenantId, claim.loadId, claim.fence],
   );
-  if (!row) throw new StaleLoad("another process has the load");
+  if (!row) throw new StaleClaim("load");
   return row;
 }
 
-/** Says that the load's process is alive. Throws `StaleLoad` when another one has it. */
+/** Says that the load's process is alive. Throws `StaleClaim` when another one has it. */
 export function reportLoad(db: Database, claim: LoadClaim, now: Date): Promise<void> {
   return db.command(async (tx) => {
     await requireClaim(tx, claim);

@@ -21,7 +21,7 @@ export interface LoadedRows {
   runFinal: boolean;
 }
 
-/** Says that the rows are in the table. Throws `StaleLoad` when another process has the load. */
+/** Says that the rows are in the table. Throws `StaleClaim` when another process has the load. */
 export function settleLoaded({ db, results }: LoadDeps, claim: LoadClaim, made: LoadedRows, now: Date): Promise<void> {
   return db.command(async (tx) => {
     await results.lock(tx, claim);
@@ -52,7 +52,7 @@ async function runStateAfter(
   return (await results.facts(tx, claim))?.final ? "due" : "open";
 }
 
-/** Ends the load; what was in the table before is there still. Throws `StaleLoad` when another process has it. */
+/** Ends the load; what was in the table before is there still. Throws `StaleClaim` when another process has it. */
 export function settleFailed({ db, results }: LoadDeps, claim: LoadClaim, failure: LoadFailure, now: Date) {
   return db.command(async (tx) => {
     await results.lock(tx, claim);

@@ -1,6 +1,7 @@
 import type { Database, Tx } from "../../../../infra/db/database.ts";
 import { LIMITS } from "../../../../infra/kernel/limits.ts";
 import type { Sealed, SecretBox } from "../../secret/secret-box.ts";
+import { StaleClaim } from "../../stale-claim.ts";
 import { AssetImport } from "../asset.entity.ts";
 import type { SourceRequest } from "./source-request.ts";
 
@@ -14,11 +15,6 @@ export interface ImportClaim {
   /** When it fails whatever it is at. */
   deadlineAt: Date;
   source: SourceRequest;
-}
-
-/** Another process has the import, or it is over: what this one still does has no effect. */
-export class StaleImport extends Error {
-  override readonly name = "StaleImport";
 }
 
 /** The place of an import's request, which its ciphertext is bound to. */
@@ -52,20 +48,20 @@ export function claimImport(db: Database, box: SecretBox, assetId: string, now: 
   });
 }
 
-/** Keeps the import for this process, locked until the transaction ends. Throws `StaleImport` when it is not its own any more. */
+/** Keeps the import for this process, locked until the transaction ends. Throws `StaleClaim` when it is not its own any more. */
 export async function renewClaim(tx: Tx, claim: ImportClaim, now: Date): Promise<void> {
   const rows = await tx.sql(
     `update data.asset_import set lease_until = $4 where tenant_id = $1 and asset_id = $2 and fence = $3 returning 1`,
     [claim.tenantId, claim.assetId, claim.fence, new Date(now.getTime() + LIMITS.assetImportLeaseMs)],
   );
-  if (rows.length === 0) throw new StaleImport("another process has the import");
+  if (rows.length === 0) throw new StaleClaim("import");
 }
 
-/** Ends the import as one. Throws `StaleImport` when it is not this process's own any more. */
+/** Ends the import as one. Throws `StaleClaim` when it is not this process's own any more. */
 export async function endClaim(tx: Tx, claim: Pick<ImportClaim, "tenantId" | "assetId" | "fence">): Promise<void> {
   const rows = await tx.sql(
     "delete from data.asset_import where tenant_id = $1 and asset_id = $2 and fence = $3 returning 1",
     [claim.tenantId, claim.assetId, claim.fence],
   );
-  if (rows.length === 0) throw new StaleImport("another process has the import");
+  if (rows.length === 0) throw new StaleClaim("import");
 }

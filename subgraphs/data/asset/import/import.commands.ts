@@ -22,7 +22,7 @@ const uploadOf = (claim: ImportClaim): Upload => ({
 
 /**
  * Says that the import is alive and how far it is. Refused as `storage_quota_exceeded` when the team's storage is full by
- * now; throws `StaleImport` when another process has it.
+ * now; throws `StaleClaim` when another process has it.
  */
 export function reportImport(
   db: Database,
@@ -99,7 +99,7 @@ export function failImport(db: Database, claim: ImportClaim, because: Refused, n
   });
 }
 
-/** Lets the import go so that any process can take it up. Throws `StaleImport` when it is another's already. */
+/** Lets the import go so that any process can take it up. Throws `StaleClaim` when it is another's already. */
 export function releaseImport(db: Database, claim: ImportClaim, now: Date): Promise<void> {
   return db.command(async (tx) => {
     await renewClaim(tx, claim, now);
