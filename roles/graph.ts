@@ -1,5 +1,3 @@
-import { composeServices } from "@theguild/federation-composition";
-import { parse } from "graphql";
 import type { ContextFor } from "../gateway/executors/in-process.ts";
 import type { GraphContext } from "../infra/graphql/context.ts";
 import { requestLoaders } from "../infra/graphql/loaders.ts";
@@ -30,15 +28,6 @@ export function buildSubgraph(name: string): Subgraph {
   const build = BUILDERS[name];
   if (!build) throw new Error(`there is no subgraph ${name}; there are ${SUBGRAPH_NAMES.join(", ")}`);
   return build();
-}
-
-/** Composes the supergraph of all parts; throws with what clashes. */
-export function composeSupergraph(subgraphs: readonly Pick<Subgraph, "name" | "sdl">[]): string {
-  const composed = composeServices(
-    subgraphs.map(({ name, sdl }) => ({ name, url: `nodus://${name}`, typeDefs: parse(sdl) })),
-  );
-  if (!composed.supergraphSdl) throw new Error((composed.errors ?? []).map((e) => e.message).join("\n"));
-  return composed.supergraphSdl;
 }
 
 /** What every resolver is given, whichever subgraph it is in: ports are bound to implementations here. */

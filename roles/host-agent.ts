@@ -9,16 +9,12 @@ import { createLogger } from "../infra/telemetry/logger.ts";
 import { Metrics } from "../infra/telemetry/metrics.ts";
 import { startLine } from "./banner.ts";
 import { buildVersion } from "./build-version.ts";
-import { type Phase, serveHealth } from "./serve.ts";
+import { type Phase, serveHealth } from "./serve-health.ts";
 
 /** How often a lost agent is looked for. */
 const LOOK_MS = 500;
 /** An agent ends its guests before it goes. */
 const GOODBYE_MS = 25_000;
-
-export function runsHostAgent({ roles }: Settings): boolean {
-  return roles.length === 1 && roles[0] === "host-agent";
-}
 
 /**
  * Keeps this machine's host agent running: starts it, starts it again when it dies, ends it with its guests when told to

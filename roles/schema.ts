@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { projectFile } from "../infra/telemetry/project-root.ts";
-import { buildSubgraph, composeSupergraph, SUBGRAPH_NAMES } from "./graph.ts";
+import { composeSupergraph } from "./compose-supergraph.ts";
+import { buildSubgraph, SUBGRAPH_NAMES } from "./graph.ts";
 
 /** The published schemas by file, below `schema/`. */
 export function schemaFiles(): Map<string, string> {

@@ -1,20 +1,15 @@
 import type { FastifyInstance } from "fastify";
 import { createProcessServer } from "../gateway/process-server.ts";
-import { serveSubgraph } from "../gateway/subgraph-server.ts";
+import type { Subgraph } from "../infra/graphql/subgraph.ts";
 import { MAX_FRAME_BYTES } from "../infra/runner/protocol.ts";
-import { type Checks, liveness, readiness } from "../infra/telemetry/health.ts";
+import type { Checks } from "../infra/telemetry/health.ts";
 import { registerIntake } from "../intake/server.ts";
 import { createIntake } from "../intake/session-hub.ts";
 import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
 import { buildSubgraph, contextFor } from "./graph.ts";
 import type { Parts } from "./parts.ts";
 import type { ProcessPlan } from "./process-plan.ts";
-import { createGatewayServer } from "./serve-gateway.ts";
-
-/** What `/readyz` says of the whole process. */
-export interface Phase {
-  now: "starting" | "serving" | "stopping";
-}
+import { type Phase, serveHealth } from "./serve-health.ts";
 
 /** Builds the HTTP face of a process: what its roles serve, on one server, which does not listen yet. */
 export async function createFace(
@@ -25,23 +20,32 @@ export async function createFace(
 ): Promise<{ app: FastifyInstance; phase: Phase }> {
   const subgraphs = plan.subgraphs.map(buildSubgraph);
   const app = plan.gateway
-    ? await createGatewayServer(parts, plan, compute, subgraphs)
+    ? await (await import("./serve-gateway.ts")).createGatewayServer(parts, plan, compute, subgraphs)
     : await createProcessServer({ log: parts.logger, socketBytes: MAX_FRAME_BYTES });
   // Beside others, a process also serves its subgraphs to their gateways.
-  if (!plan.alone)
-    for (const { name, schema } of subgraphs)
-      await serveSubgraph(app, {
-        name,
-        schema,
-        contextFor: contextFor(parts, compute),
-        signingKey: parts.keys.actor,
-        clock: parts.clock,
-        log: parts.logger,
-      });
+  if (!plan.alone && subgraphs.length > 0) await serveSubgraphs(app, parts, compute, subgraphs);
   if (plan.intake) await serveIntake(app, parts, compute);
   const phase: Phase = { now: "starting" };
   serveHealth(app, parts, checks, phase);
   return { app, phase };
+}
+
+async function serveSubgraphs(
+  app: FastifyInstance,
+  parts: Parts,
+  compute: ComputeServices,
+  subgraphs: readonly Subgraph[],
+): Promise<void> {
+  const { serveSubgraph } = await import("../gateway/subgraph-server.ts");
+  for (const { name, schema } of subgraphs)
+    await serveSubgraph(app, {
+      name,
+      schema,
+      contextFor: contextFor(parts, compute),
+      signingKey: parts.keys.actor,
+      clock: parts.clock,
+      log: parts.logger,
+    });
 }
 
 async function serveIntake(app: FastifyInstance, parts: Parts, compute: ComputeServices): Promise<void> {
@@ -57,22 +61,4 @@ async function serveIntake(app: FastifyInstance, parts: Parts, compute: ComputeS
   });
   const { assets, results: outputs } = parts.objects;
   await registerIntake(app, { db, intake, assets, outputs, clock });
-}
-
-/** `/healthz`, `/readyz` and `/metrics`: every process has them. */
-export function serveHealth(
-  app: FastifyInstance,
-  { metrics }: Pick<Parts, "metrics">,
-  checks: Checks,
-  phase: Phase,
-): void {
-  app.get("/healthz", async () => liveness().body);
-  app.get("/readyz", async (_request, reply) => {
-    const { status, body } = await readiness(checks, phase.now);
-    return reply.code(status).send(body);
-  });
-  app.get("/metrics", async (_request, reply) => {
-    const { contentType, body } = await metrics.text();
-    return reply.type(contentType).send(body);
-  });
 }

@@ -2,7 +2,6 @@ import path from "node:path";
 import { openDiskStore } from "./disk-store.ts";
 import { type ObjectStore, StoreUnavailable } from "./object-store.ts";
 import type { S3Settings } from "./s3-client.ts";
-import { S3Store } from "./s3-store.ts";
 
 export interface ObjectStoreSettings {
   /** Folder of this store, on this one host; unused with `s3`. */
@@ -25,6 +24,7 @@ export class ObjectStoreRefused extends Error {
  */
 export async function openObjectStore({ folder, s3, prefix }: ObjectStoreSettings): Promise<ObjectStore> {
   if (!s3) return openDiskStore(path.join(folder, "store"));
+  const { S3Store } = await import("./s3-store.ts"); // a tenth of a second that a store on disk need not pay
   const store = new S3Store(s3, prefix);
   try {
     await store.list({ limit: 1 }); // tells a missing bucket from a wrong key, which a write does not everywhere

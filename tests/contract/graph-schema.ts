@@ -1,6 +1,7 @@
 import { filterInternalFieldsAndTypes } from "@graphql-tools/federation";
 import { buildSchema, type GraphQLSchema } from "graphql";
-import { buildSubgraph, composeSupergraph, SUBGRAPH_NAMES } from "../../roles/graph.ts";
+import { composeSupergraph } from "../../roles/compose-supergraph.ts";
+import { buildSubgraph, SUBGRAPH_NAMES } from "../../roles/graph.ts";
 
 /** The graph as callers see it, composed from the code. */
 export function graphSchema(): GraphQLSchema {

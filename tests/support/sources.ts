@@ -9,6 +9,8 @@ export interface SourceImport {
   readonly ofProject: boolean;
   /** Gone after compilation. */
   readonly typeOnly: boolean;
+  /** Loaded when a line asks for it, not together with the file. */
+  readonly lazy: boolean;
 }
 
 export interface SourceFile {
@@ -40,7 +42,7 @@ function parse(file: string): SourceFile {
   for (const entry of passedOn) imports.push(importOf(file, entry.moduleRequest!.value, entry.isType));
   for (const { moduleRequest } of module.dynamicImports) {
     const text = source.subarray(moduleRequest.start, moduleRequest.end).toString();
-    if (/^["'][^"']+["']$/.test(text)) imports.push(importOf(file, text.slice(1, -1), false));
+    if (/^["'][^"']+["']$/.test(text)) imports.push({ ...importOf(file, text.slice(1, -1), false), lazy: true });
   }
   const statements = (program as { body: { type: string; source?: unknown }[] }).body;
   const onlyPassesOn =
@@ -57,12 +59,12 @@ function importOf(from: string, specifier: string, typeOnly: boolean): SourceImp
   if (!specifier.startsWith(".")) {
     const parts = specifier.split("/");
     const name = specifier.startsWith("@") ? parts.slice(0, 2).join("/") : parts[0]!;
-    return { target: specifier.startsWith("node:") ? specifier : name, ofProject: false, typeOnly };
+    return { target: specifier.startsWith("node:") ? specifier : name, ofProject: false, typeOnly, lazy: false };
   }
   const target = path.posix.normalize(path.posix.join(path.posix.dirname(from), specifier));
   if (!existsSync(path.join(PROJECT_ROOT, target)))
     throw new Error(`${from} imports ${specifier}, which does not exist`);
-  return { target, ofProject: true, typeOnly };
+  return { target, ofProject: true, typeOnly, lazy: false };
 }
 
 /** Calls `visit` with every node of a program. */
