@@ -49,6 +49,7 @@ async function documentOf(db: BareDatabase, { tenantId }: Actor, workload: Workl
     payload: workload.payload,
     route: null,
     latest_checkpoint: null,
+    links: [],
     unit_metrics: null,
     stages: stages.map((stage) => ({
       id: stage.stageId,
