@@ -100,7 +100,7 @@ export const LIMITS = {
   /** From the admission of an import to its end, waiting included. */
   assetImportMs: 600_000,
   /** An import whose process did not report for this long is taken up by another, or failed. */
-  assetImportLeaseMs: 60_000,
+  assetImportLeaseMs: 30_000,
   /** Longest silence of a source. */
   assetSourceIdleMs: 30_000,
   assetUrlLength: 4_096,
@@ -119,8 +119,8 @@ export const LIMITS = {
   exportBytes: 5 * 1024 * 1024 * 1024,
   /** A finished export answers the same request for this long. */
   exportReuseMs: 24 * 3_600_000,
-  /** An export whose process did not report for this long has failed. */
-  exportLeaseMs: 60_000,
+  /** An export whose process did not report for this long has failed: it is not asked of the database a second time. */
+  exportLeaseMs: 30_000,
   /** An export that waits longer than this is put into the queue again. */
   exportQueuedMs: 60_000,
   /** How long an export's database may take to let it in. */
@@ -143,7 +143,7 @@ export const LIMITS = {
   /** From taking a load up to its end. */
   loadMs: 1_800_000,
   /** A load whose process did not report for this long is taken up by another one. */
-  loadLeaseMs: 60_000,
+  loadLeaseMs: 30_000,
   /** A load that waits longer than this is put into the queue again. */
   loadQueuedMs: 60_000,
   /** Processes that may die of one load before it has failed. */
@@ -213,6 +213,14 @@ export const LIMITS = {
   attemptCheckMaxMs: 5 * 60_000,
   /** A running order that its supplier proves gone is lost this long after: records under way may still arrive. */
   goneToLostMs: 15_000,
+  /** Commands of one kind that a process runs as one transaction. */
+  groupMembers: 32,
+  /** Such transactions of one kind that a process has under way. */
+  groupsAtOnce: 2,
+  /** What a member of a group may bring; a larger one is a transaction of its own. */
+  groupMemberBytes: 32 * 1024,
+  /** How long a group waits for a lock before each of its members goes alone. */
+  groupLockMs: 100,
   /** Stages that one claim takes at once. */
   claimBatch: 64,
   /** A reason that a workload waits for is told by an event at most once in this time. */

@@ -67,6 +67,8 @@ export interface RunResultsPort {
   ): Promise<SinkOutput>;
   /** Null when the generation is not known any more. */
   facts(q: Queryer, run: RunName): Promise<RunFacts | null>;
+  /** Of these workloads those that are forgotten but for their events and ledger: no output of them is there any more. */
+  forgotten(q: Queryer, workloadIds: readonly string[]): Promise<string[]>;
   /** Takes the workload's lock, which comes before the locks of what hangs on it; refused as `not_found`. */
   lock(tx: Tx, ask: { tenantId: string; workloadId: string }): Promise<void>;
   /** Appends to the workload's own events, whose lock the transaction has. Payloads are in wire spelling. */

@@ -3,6 +3,7 @@ import path from "node:path";
 import type { Database } from "../../infra/db/database.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { settleAbandonedLoads } from "../../subgraphs/data/load/abandoned-loads.ts";
+import { forgetLoads } from "../../subgraphs/data/load/forget-loads.ts";
 import type { LoadDeps } from "../../subgraphs/data/load/load.commands.ts";
 import type { Reconciler } from "../reconcile/schedule.ts";
 
@@ -13,19 +14,27 @@ export interface AbandonedLoadsDeps extends LoadDeps {
 }
 
 const EVERY_MS = 15_000;
+/** Loads that one round looks at for some to forget. */
+const LOOKED_AT = 200;
 
 /** The folder, below its machine's, of what one process has on its way for a load. */
 export function loadFolder({ loadId, fence }: { loadId: string; fence: number }): string {
   return `${loadId}-${fence}`;
 }
 
-/** Finds loads whose process is gone or whose place in the queue is lost, and what dead processes left on the disk. */
+/**
+ * Finds loads whose process is gone or whose place in the queue is lost, what dead processes left on the disk, and loads
+ * that nothing can ask for again.
+ */
 export function abandonedLoads(deps: AbandonedLoadsDeps): Reconciler {
+  let after: string | null = null;
   return {
     name: "loads",
     everyMs: EVERY_MS,
     run: async () => {
-      await settleAbandonedLoads(deps, deps.clock.now());
+      const now = deps.clock.now();
+      await settleAbandonedLoads(deps, now);
+      after = (await forgetLoads(deps, { after, limit: LOOKED_AT, now })).after;
       await sweepScratch(deps.db, deps.scratchDir);
     },
   };

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Actor } from "../../infra/kernel/actor.ts";
+import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { JobContext } from "../../infra/queue/implement-job.ts";
 import { AccountEvent } from "../../subgraphs/data/account-event/account-event.entity.ts";
 import { AssetImport, AssetUpload } from "../../subgraphs/data/asset/asset.entity.ts";
@@ -58,7 +59,7 @@ function trial(): JobTrial<ImportWorld> {
     run: (w) => body(w),
     // The lease of the process that died runs out; then the import is found and queued again.
     reconcile: async (w) => {
-      await f.clock.advance(61_000);
+      await f.clock.advance(LIMITS.assetImportLeaseMs + 1_000);
       await reconcile();
       await body(w);
     },
@@ -119,7 +120,7 @@ test("an import with a credential ends with its process: at once when it stops, 
   expect(await f.get(actor, killed.asset.id)).toMatchObject({ state: "importing" });
   await f.run(killed.asset.id); // a job for it can't be there, and would not have the credential
   expect(await f.get(actor, killed.asset.id)).toMatchObject({ state: "importing" });
-  await f.clock.advance(61_000);
+  await f.clock.advance(LIMITS.assetImportLeaseMs + 1_000);
   await reconcile();
   expect(await f.get(actor, killed.asset.id)).toMatchObject(interrupted);
 });
@@ -154,7 +155,7 @@ test("a process that comes back late changes nothing of what another has done", 
   });
   const late = f.run(asset.id, {}, { clock: unheard });
   await until("the source is asked", () => web.seen.some((s) => s.path === "/late"));
-  await f.clock.advance(61_000);
+  await f.clock.advance(LIMITS.assetImportLeaseMs + 1_000);
   web.routes.set("/late", answer("new"));
   await f.run(asset.id);
   const done = await f.get(actor, asset.id);

@@ -33,6 +33,14 @@ export const runResults: RunResultsPort = {
 
   facts: runFacts,
 
+  async forgotten(q, workloadIds) {
+    const rows = await q.sql<{ id: string }>(
+      "select id from compute.workload where id = any($1) and placements_forgotten_at is not null",
+      [workloadIds],
+    );
+    return rows.map(({ id }) => id);
+  },
+
   async lock(tx, { tenantId, workloadId }) {
     const locked = await tx.sql("select 1 from compute.workload where tenant_id = $1 and id = $2 for update", [
       tenantId,
