@@ -168,8 +168,16 @@ function memberOf(tenantId: string): Actor {
 function drawPayload(chance: Chance, now: Date): Partial<WorkloadPayload> {
   const gpu = chance.happens(0.3);
   const completeBy = new Date(now.getTime() + chance.between(60_000, 1_800_000));
+  const source = () => ({ image: "python:3.11-slim", command: commandOf(drawPlay(chance)) });
+  const stages = chance.weighted([
+    [8, 1],
+    [1, 2],
+    [1, 3],
+  ]);
   return {
-    source: { image: "python:3.11-slim", command: commandOf(drawPlay(chance)) },
+    ...(stages === 1
+      ? { source: source() }
+      : { stages: Array.from({ length: stages }, (_, n) => ({ id: `stage-${n + 1}`, source: source() })) }),
     requirements: gpu ? { gpu: chance.pick(["H100", "A100"]), gpu_count: 1 } : {},
     outcome: {
       ...(chance.happens(0.3) ? { max_cost_usd: chance.between(1, 60_000) / 1_000_000 } : {}),

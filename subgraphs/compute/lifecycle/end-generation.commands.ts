@@ -9,6 +9,7 @@ import { type Verdict, verdictOf } from "./exit-truth.ts";
 import { endPlacement, finishWorkload, loseGeneration } from "./finish.commands.ts";
 import { couldHaveGoneOn } from "./funding.commands.ts";
 import type { RecordContext } from "./record-handlers.ts";
+import { type EarlyEnd, wantedEnd } from "./recovery.ts";
 
 type EndRecord = Extract<RunnerRecord, { type: "end" }>;
 
@@ -107,20 +108,15 @@ async function endStage(context: RecordContext, verdict: Exclude<Verdict, { verd
       { ...where, units: stage.completedUnits, ...truth },
       now,
     );
+  let early: EarlyEnd | null = null;
   if (verdict.verdict === "completed") {
     await commitFinalManifest(context);
-    if (await startNextStage(context)) return;
+    const next = await nextStage(context);
+    if (next !== null) early = wantedEnd(workload, now);
+    if (next !== null && !early) return startStage(context, next);
   }
-  await finishWorkload(tx, {
-    workloadId: workload.id,
-    event,
-    reason,
-    message,
-    exitCode: placement.exitCode,
-    signal: placement.signal,
-    payload: where,
-    now,
-  });
+  const truthOfAll = { event, reason, message, exitCode: placement.exitCode, signal: placement.signal };
+  await finishWorkload(tx, { workloadId: workload.id, ...(early ?? truthOfAll), payload: where, now });
 }
 
 /** What the stage leaves behind, for readers of manifests: its outputs by name, hash and size. */
@@ -164,14 +160,20 @@ async function commitFinalManifest({ tx, workload, placement, settings, now }: R
   );
 }
 
-/** Stages run one after another: the next pending one wants capacity now. */
-async function startNextStage({ tx, workload, now }: RecordContext): Promise<boolean> {
+/** Stages run one after another: the id of the one whose turn it is now; null after the last. */
+async function nextStage({ tx, workload }: RecordContext): Promise<string | null> {
   const [next] = await tx.sql<{ id: string }>(
-    `update compute.stage set status = 'placing', next_try_at = $2 where id =
-       (select id from compute.stage where workload_id = $1 and status = 'pending' order by position limit 1) returning id`,
-    [workload.id, now],
+    "select id from compute.stage where workload_id = $1 and status = 'pending' order by position limit 1",
+    [workload.id],
   );
-  if (!next) return false;
-  await enqueue(tx, placeStage, { stageRunId: next.id }, now);
-  return true;
+  return next?.id ?? null;
+}
+
+/** It wants capacity now. */
+async function startStage({ tx, now }: RecordContext, stageRunId: string): Promise<void> {
+  await tx.sql("update compute.stage set status = 'placing', next_try_at = $2 where id = $1 and status = 'pending'", [
+    stageRunId,
+    now,
+  ]);
+  await enqueue(tx, placeStage, { stageRunId }, now);
 }

@@ -9,25 +9,28 @@ import { appendEvent, moveWorkload } from "../workload/workload.transitions.ts";
 /** Recoveries that a stage may use before its workload fails. */
 const MAX_RECOVERIES = 10;
 
-/** How a workload ends that does not go on after a loss. */
-export interface LossEnd {
+/** How a workload ends that does not go on although it could. */
+export interface EarlyEnd {
   event: "fail" | "cancel";
   reason: string;
   message: string;
+}
+
+/** Somebody asked for the end, or the deadline has passed: nothing further of the workload may begin. Null when neither. */
+export function wantedEnd(workload: Pick<Workload, "cancelRequestedAt" | "completeBy">, now: Date): EarlyEnd | null {
+  if (workload.cancelRequestedAt) return { event: "cancel", reason: "cancelled", message: "Cancelled." };
+  if (workload.completeBy && workload.completeBy <= now)
+    return { event: "fail", reason: "deadline_exceeded", message: "The deadline passed before the work was done." };
+  return null;
 }
 
 /**
  * What follows the loss of a generation. Whoever wants the end gets it; else another generation follows as long as
  * policy and the number of recoveries allow it. A command that never ran has lost nothing, whatever the policy.
  */
-export function afterLoss(workload: Workload, stage: Stage, lost: Placement, now: Date): LossEnd | "recover" {
-  if (workload.cancelRequestedAt) return { event: "cancel", reason: "cancelled", message: "Cancelled." };
-  if (workload.completeBy && workload.completeBy <= now)
-    return {
-      event: "fail",
-      reason: "deadline_exceeded",
-      message: "The deadline passed before the work was done.",
-    };
+export function afterLoss(workload: Workload, stage: Stage, lost: Placement, now: Date): EarlyEnd | "recover" {
+  const wanted = wantedEnd(workload, now);
+  if (wanted) return wanted;
   if (lost.runningAt && !stage.spec.resumeOnInterruption)
     return {
       event: "fail",
