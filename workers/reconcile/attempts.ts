@@ -1,6 +1,5 @@
 import type { Observation } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
-import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
 import {
   type BootFailureCode,
   failBoot,
@@ -8,6 +7,7 @@ import {
   settleLaunched,
   stagingDeadline,
 } from "../../subgraphs/compute/placement/boot.commands.ts";
+import { loseIfStillGone } from "../../subgraphs/compute/placement/gone.commands.ts";
 import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { askSupplier } from "../compute/ask-supplier.ts";
 import type { ComputeWorkerDeps } from "../compute/compute-workers.ts";
@@ -130,11 +130,8 @@ async function checkConnected(deps: ComputeWorkerDeps, attempt: Attempt, seen: O
     );
     return;
   }
-  if (now.getTime() - goneSince.getTime() < LIMITS.goneToLostMs) return;
-  const trigger = placement.interruptTrigger ?? "host_lost";
-  if (placement.state === "running")
-    await db.command((tx) => loseGeneration(tx, { placementId: placement.id, trigger, now }));
-  else await fail(deps, attempt.id, "supplier_lost_it", "the machine was lost before the command ran", true);
+  if (now.getTime() - goneSince.getTime() >= LIMITS.goneToLostMs)
+    await db.command((tx) => loseIfStillGone(tx, attempt.id, deps.settings, now));
 }
 
 async function fail(

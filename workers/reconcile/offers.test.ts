@@ -127,6 +127,42 @@ test("quarantine doubles with each failure after it, counts a burst once, and en
   ).toBeNull();
 });
 
+test("boots that fail while their offer is quarantined do not wait for its supplier's row", async () => {
+  const [cpu] = await offers();
+  const fail = () => world.db.command((tx) => recordBootFailure(tx, cpu!.id, computeSettings, world.clock.now()));
+  const until = await fail();
+  const versions = () => world.db.sql("select version from compute.supplier");
+  const before = await versions();
+  await world.db.command(async (tx) => {
+    await tx.sql("select 1 from compute.supplier for update");
+    expect(await Promise.all(Array.from({ length: 8 }, fail))).toEqual(Array.from({ length: 8 }, () => until));
+  });
+  expect(await versions()).toEqual(before);
+});
+
+test("capacities are written in the order in which claims take them, whatever order the supplier tells them in", async () => {
+  const facts = (grown: number) =>
+    ["b", "a"].map((key) => ({
+      ...fact({ ...H100_KIND, sku: key }),
+      capacity: { key, cpuMillis: 8_000, memoryMb: 32_768, gpus: 2 + grown, slots: 2 },
+    }));
+  await syncOffers(world.db, "ordered", facts(0), world.clock.now());
+  let synced: Promise<unknown> | undefined;
+  await world.db.command(async (tx) => {
+    const take = (key: string) => tx.sql("select 1 from compute.capacity where id = $1 for update", [`ordered/${key}`]);
+    await take("a");
+    synced ??= syncOffers(world.db, "ordered", facts(1), world.clock.now());
+    for (let waiting: unknown[] = []; waiting.length === 0; )
+      waiting = await world.db.sql(
+        "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+      );
+    // What waits for `a` must not hold `b`, or this would be refused.
+    expect(await tx.sql("select 1 from compute.capacity where id = 'ordered/b' for update nowait")).toHaveLength(1);
+  });
+  await synced;
+  expect(await world.db.rows(Capacity, "where t.supplier = 'ordered' and t.gpus = 3")).toHaveLength(2);
+});
+
 test("every process sees changes of every other one with its next look, and reads only what changed", async () => {
   const mine = new OfferMarket();
   expect((await view(mine)).map((o) => o.sku)).toEqual(["sim-cpu", "sim-h100-1x"]);

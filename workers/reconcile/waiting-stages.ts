@@ -31,7 +31,8 @@ export function waitingStagesReconciler(deps: ComputeWorkerDeps, placer: Placer)
 /** After the wall clock was set back, what was due then would wait for the clock to catch up: it is due now. */
 export async function recallFarTries(db: Database, now: Date): Promise<number> {
   const recalled = await db.sql(
-    "update compute.stage set next_try_at = $1 where status = 'placing' and next_try_at > $2 returning 1",
+    `update compute.stage set next_try_at = $1 where id in (
+       select id from compute.stage where status = 'placing' and next_try_at > $2 for update skip locked) returning 1`,
     [now, new Date(now.getTime() + FARTHEST_TRY_MS)],
   );
   return recalled.length;

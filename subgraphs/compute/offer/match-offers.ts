@@ -1,3 +1,4 @@
+import { compareText } from "../../../infra/kernel/compare-text.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
 import { microsFor } from "../ledger/price.ts";
@@ -189,11 +190,7 @@ function compare(a: Candidate, b: Candidate, measured: boolean): number {
   const x = a.ranked.offer;
   const y = b.ranked.offer;
   if (x.gpuCount !== y.gpuCount) return x.gpuCount - y.gpuCount;
-  return order(x.sku, y.sku) || order(x.region, y.region) || order(x.id, y.id);
-}
-
-function order(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  return compareText(x.sku, y.sku) || compareText(x.region, y.region) || compareText(x.id, y.id);
 }
 
 /** Counts by reason, and examples chosen so that the order of the offers does not show. */
@@ -231,5 +228,5 @@ const NEARNESS = new Map(REJECTIONS.map((reason, i) => [reason, i]));
 /** Those that came closest to a match first, as they help most. */
 function byNearness(a: Example, b: Example): number {
   if (a.reason !== b.reason) return NEARNESS.get(b.reason)! - NEARNESS.get(a.reason)!;
-  return order(a.sku, b.sku) || order(a.region, b.region);
+  return compareText(a.sku, b.sku) || compareText(a.region, b.region);
 }

@@ -1,6 +1,7 @@
 import { columnName } from "../../../infra/db/columns.ts";
 import type { Database, Tx } from "../../../infra/db/database.ts";
 import type { CapacityFact, OfferFact } from "../../../infra/drivers/driver.ts";
+import { compareText } from "../../../infra/kernel/compare-text.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { insertRows } from "../placement/insert-rows.ts";
 import { topics } from "../topics.ts";
@@ -87,7 +88,10 @@ async function syncCapacities(tx: Tx, supplier: string, facts: readonly OfferFac
   const wanted = new Map(facts.map(({ capacity }) => [capacityId(supplier, capacity), capacity]));
   const before = await tx.rows(Capacity, "where t.supplier = $1", [supplier]);
   const known = new Map(before.map((c) => [c.id, c]));
-  const changed = [...wanted].filter(([id, fact]) => SIZES.some((size) => known.get(id)?.[size] !== fact[size]));
+  // In the order in which claims take them.
+  const changed = [...wanted]
+    .filter(([id, fact]) => SIZES.some((size) => known.get(id)?.[size] !== fact[size]))
+    .toSorted(([a], [b]) => compareText(a, b));
   await insertRows(
     tx,
     Capacity,

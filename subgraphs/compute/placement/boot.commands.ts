@@ -11,7 +11,7 @@ import { appendEvent } from "../workload/workload.transitions.ts";
 import { type LockedAttempt, lockAttempt } from "./lock-attempt.ts";
 import type { Attempt, Placement } from "./placement.entity.ts";
 import { attemptMachine } from "./placement.machine.ts";
-import { confirmGone } from "./release.commands.ts";
+import { giveCapacityBack, markGone } from "./release.commands.ts";
 
 /** Why an order came to nothing before its command ran. */
 export type BootFailureCode =
@@ -84,12 +84,14 @@ export async function failBoot(
     locked.placement.orderId === attempt.id && stageMachine.decide(locked.stage.status, "boot_failed") === "placing";
   const spoiled = current && hasLeftSomething(locked.placement);
   if (current && !spoiled) await lookAgain(tx, locked, now);
-  // The order's own fault says nothing of the offer. Suppliers are locked before capacities, as their sync does.
+  attempt.state = "failed";
+  const released = failure.gone && (await markGone(tx, attempt, now));
+  if (!failure.gone) await enqueue(tx, releaseAttempt, { orderId: attempt.id }, now);
+  // From here on rows that many commands want: of the supplier, the capacity and, last, the account. A fault of the
+  // order itself says nothing of the offer.
   const until = failure.code === "bad_order" ? null : await recordBootFailure(tx, attempt.offerId, settings, now);
-  if (failure.gone) await confirmGone(tx, attempt.id, now);
-  else await enqueue(tx, releaseAttempt, { orderId: attempt.id }, now);
   if (current) await recordFailure(tx, locked, failure, until, now);
-  // What touches the account comes last.
+  if (released) await giveCapacityBack(tx, attempt);
   if (spoiled) await loseGeneration(tx, { placementId: locked.placement.id, trigger: "host_lost", now });
   else if (current) await release(tx, attempt.tenantId, attempt.workloadId, locked.placement.heldMicros, now);
   return true;

@@ -1,10 +1,11 @@
 import type { Tx } from "../../../infra/db/database.ts";
+import { compareText } from "../../../infra/kernel/compare-text.ts";
 import { hold } from "../ledger/ledger.commands.ts";
 import { microsFor } from "../ledger/price.ts";
-import { finishWorkload } from "../lifecycle/finish.commands.ts";
 import { type Match, matchOffers } from "../offer/match-offers.ts";
 import type { MarketView } from "../offer/offer-market.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
+import { endHopeless, type HopelessWait, hopelessOf } from "./end-hopeless.commands.ts";
 import { type BatchRequest, type DueStage, takeFairBatch } from "./fair-batch.ts";
 import { needDefaults, type PlacementDeps } from "./placement-deps.ts";
 import { giveBack, reserve } from "./reserve-capacity.ts";
@@ -25,42 +26,37 @@ export interface ClaimedBatch {
 /**
  * Claims capacity and the first window's money for a fair batch of waiting stages, in one transaction: what is written
  * down here is launched afterwards, and launched again by the same order id should this process die. Stages that get
- * nothing say why and when they are looked at again.
+ * nothing say why and when they are looked at again; those that never will end their workloads, each in a command of its
+ * own, since this one holds the accounts of many teams.
  */
 export async function claimBatch(deps: PlacementDeps, request: Omit<BatchRequest, "now">): Promise<ClaimedBatch> {
   const now = deps.clock.now();
-  return deps.db.command(async (tx) => {
-    const [batch, market] = await Promise.all([takeFairBatch(tx, { ...request, now }), deps.market.view(tx, now)]);
-    if (batch.length === 0) return { orders: [], looked: 0, lastTenant: "" };
-    const wanted = batch.filter((stage) => !stage.workload.cancelRequested);
-    const seekers = seekersOf(deps, wanted, market, now);
-    await reserve(tx, seekers);
-    const steps = new WorkloadSteps(now);
-    for (const seeker of seekers) steps.move(seeker.stage, "plan", considered(seeker));
-    const granted = await fund(tx, deps, seekers, now);
-    const waiting = seekers.filter((s) => s.waitsFor !== null);
-    // Where nobody waits all of it leaves in one write.
-    const [orders] = await Promise.all([
-      writeGrants(tx, deps, granted, steps, now),
-      writeWaiting(tx, deps, waiting, steps, now).then(() => steps.write(tx)),
-    ]);
-    await endUnwanted(tx, batch, now);
-    await endPenniless(tx, seekers, now);
-    return { orders, looked: batch.length, lastTenant: batch.at(-1)!.tenantId };
-  });
+  const { ends, ...claimed } = await deps.db.command((tx) => claim(tx, deps, { ...request, now }));
+  for (const end of ends) await deps.db.command((tx) => endHopeless(tx, end, now));
+  return claimed;
 }
 
-/** Ends what was asked to cancel while nothing of it ran. */
-async function endUnwanted(tx: Tx, batch: DueStage[], now: Date): Promise<void> {
-  for (const { workload } of batch)
-    if (workload.cancelRequested)
-      await finishWorkload(tx, {
-        workloadId: workload.id,
-        event: "cancel",
-        reason: "cancelled",
-        message: "Cancelled.",
-        now,
-      });
+async function claim(
+  tx: Tx,
+  deps: PlacementDeps,
+  request: BatchRequest,
+): Promise<ClaimedBatch & { ends: HopelessWait[] }> {
+  const { now } = request;
+  const [batch, market] = await Promise.all([takeFairBatch(tx, request), deps.market.view(tx, now)]);
+  if (batch.length === 0) return { orders: [], looked: 0, lastTenant: "", ends: [] };
+  const wanted = batch.filter((stage) => !stage.workload.cancelRequested);
+  const seekers = seekersOf(deps, wanted, market, now);
+  await reserve(tx, seekers);
+  const steps = new WorkloadSteps(now);
+  for (const seeker of seekers) steps.move(seeker.stage, "plan", considered(seeker));
+  const granted = await fund(tx, deps, seekers, now);
+  const waiting = seekers.filter((s) => s.waitsFor !== null);
+  // Where nobody waits all of it leaves in one write.
+  const [orders] = await Promise.all([
+    writeGrants(tx, deps, granted, steps, now),
+    writeWaiting(tx, deps, waiting, steps, now).then(() => steps.write(tx)),
+  ]);
+  return { orders, looked: batch.length, lastTenant: batch.at(-1)!.tenantId, ends: hopelessOf(batch, seekers) };
 }
 
 function seekersOf(deps: PlacementDeps, batch: DueStage[], market: MarketView, now: Date): StageSeeker[] {
@@ -108,7 +104,7 @@ function considered({ stage, match }: StageSeeker): Record<string, unknown> {
 async function fund(tx: Tx, deps: PlacementDeps, seekers: StageSeeker[], now: Date): Promise<Granted[]> {
   const { feeBasisPoints, firstWindowMs } = deps.settings;
   const granted: Granted[] = [];
-  const inOrder = seekers.toSorted((a, b) => (a.stage.tenantId < b.stage.tenantId ? -1 : 1));
+  const inOrder = seekers.toSorted((a, b) => compareText(a.stage.tenantId, b.stage.tenantId));
   // One order of tenants for everybody, and all in one write: the statements run one after another all the same.
   const answers = await Promise.all(
     inOrder.map(async ({ stage, chosen }) => {
@@ -129,17 +125,4 @@ async function fund(tx: Tx, deps: PlacementDeps, seekers: StageSeeker[], now: Da
     }
   }
   return granted;
-}
-
-/** A workload whose own limit is used up, with nothing held that could come back, would wait for ever. */
-async function endPenniless(tx: Tx, seekers: StageSeeker[], now: Date): Promise<void> {
-  for (const { stage, waitsFor } of seekers)
-    if (waitsFor === "workload_budget" && stage.workload.heldMicros === 0n)
-      await finishWorkload(tx, {
-        workloadId: stage.workload.id,
-        event: "fail",
-        reason: "budget_exhausted",
-        message: "What is left of the workload's limit does not pay for the first window of any offer that fits.",
-        now,
-      });
 }

@@ -21,6 +21,7 @@ const ROUNDS = 5;
  */
 export async function reserve(tx: Tx, seekers: readonly Seeker[]): Promise<void> {
   const rooms = new Map<string, Room>();
+  const held = new Set<string>();
   let open = seekers;
   for (let round = 0; round < ROUNDS && open.length > 0; round++) {
     const hopeless = new Set<string>();
@@ -31,7 +32,7 @@ export async function reserve(tx: Tx, seekers: readonly Seeker[]): Promise<void>
     }
     open = await reserveChosen(
       tx,
-      rooms,
+      { rooms, held },
       open.filter((s) => s.chosen !== null),
     );
   }
@@ -63,15 +64,29 @@ async function readRooms(tx: Tx, rooms: Map<string, Room>, look: readonly Ranked
     rooms.set(capacity.id, roomOf(capacity));
 }
 
-/** Reserves what was chosen; returns the seekers that came too late. Capacities are taken in one order, against deadlocks. */
-async function reserveChosen(tx: Tx, rooms: Map<string, Room>, seekers: readonly Seeker[]): Promise<Seeker[]> {
+/** What a claim knows of capacities, and whose rows it has locked. */
+interface Standing {
+  rooms: Map<string, Room>;
+  held: Set<string>;
+}
+
+/**
+ * Reserves what was chosen; returns the seekers that came too late. Capacities are waited for in one order, against
+ * deadlocks: one that comes before what is held already is taken only if nobody else has it in hand.
+ */
+async function reserveChosen(tx: Tx, { rooms, held }: Standing, seekers: readonly Seeker[]): Promise<Seeker[]> {
   const byCapacity = Map.groupBy(seekers, (s) => s.chosen!.offer.capacityId);
   const late: Seeker[] = [];
   for (const id of [...byCapacity.keys()].sort()) {
     const group = byCapacity.get(id)!;
     const sum = group.reduce<Room>((total, s) => add(total, s.chosen!.need), NO_ROOM);
-    if (await changeUsed(tx, id, sum)) continue;
-    rooms.delete(id);
+    const inOrder = [...held].every((other) => other <= id);
+    if (await takeUsed(tx, id, sum, inOrder)) {
+      held.add(id);
+      continue;
+    }
+    if (inOrder) rooms.delete(id);
+    else rooms.set(id, NO_ROOM);
     for (const seeker of group) seeker.chosen = null;
     late.push(...group);
   }
@@ -87,12 +102,16 @@ function add(total: Room, need: ResourceNeed): Room {
   };
 }
 
-/** Takes `room` of a capacity if it is free; the one statement that guards against giving anything out twice. */
-async function changeUsed(tx: Tx, capacityId: string, room: Room): Promise<boolean> {
+/**
+ * Takes `room` of a capacity if it is free; the one statement that guards against giving anything out twice. Without
+ * `wait` also only if nobody else is writing it.
+ */
+async function takeUsed(tx: Tx, capacityId: string, room: Room, wait: boolean): Promise<boolean> {
   const taken = await tx.sql(
     `update compute.capacity set cpu_millis_used = cpu_millis_used + $2, memory_mb_used = memory_mb_used + $3,
        gpus_used = gpus_used + $4, slots_used = slots_used + $5
-     where id = $1 and cpu_millis_used + $2 <= cpu_millis and memory_mb_used + $3 <= memory_mb
+     where id = ${wait ? "$1" : "(select id from compute.capacity where id = $1 for update skip locked)"}
+       and cpu_millis_used + $2 <= cpu_millis and memory_mb_used + $3 <= memory_mb
        and gpus_used + $4 <= gpus and slots_used + $5 <= slots returning id`,
     [capacityId, room.cpuMillis, room.memoryMb, room.gpus, room.slots],
   );

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
+import { OutboxRow } from "../../../infra/db/outbox.ts";
+import { FakeClock } from "../../../infra/kernel/clock.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { computeSettings, insertAccount, insertPlaced, type Placed } from "../../../tests/support/compute-fixtures.ts";
+import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
+import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { computeEntities } from "../entities.ts";
+import type { LifecycleDeps } from "../lifecycle/lifecycle-deps.ts";
+import { beat } from "../lifecycle/session.commands.ts";
+import { loseIfStillGone } from "./gone.commands.ts";
+import { Placement } from "./placement.entity.ts";
+
+let database: TestDatabase;
+let deps: LifecycleDeps & { clock: FakeClock };
+let placed: Placed;
+let host: MiniatureHost;
+
+beforeAll(async () => {
+  database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
+});
+afterAll(() => database.close());
+beforeEach(async () => {
+  const clock = new FakeClock("2026-03-01T00:00:00Z");
+  deps = { ...lifecycleDeps(database.db, clock), clock };
+  await deps.db.sql("truncate compute.account, compute.workload");
+  await insertAccount(deps.db, clock.now());
+  placed = await insertPlaced(deps.db, clock.now());
+  host = await MiniatureHost.open(deps, placed);
+});
+
+const lose = () => deps.db.command((tx) => loseIfStillGone(tx, placed.orderId, computeSettings, deps.clock.now()));
+const placement = () => deps.db.row(Placement, "where t.id = $1", [placed.placementId]);
+/** The supplier showed nothing of the order, and then time passed. */
+async function seenGone(passedMs: number): Promise<void> {
+  deps.clock.advance(1_000);
+  await deps.db.sql("update compute.attempt set gone_seen_at = $1", [deps.clock.now()]);
+  deps.clock.advance(passedMs);
+}
+
+test("a machine that stays gone while its host is silent is lost, once, for the reason that was announced", async () => {
+  await host.apply(host.running());
+  await deps.db.sql("update compute.placement set interrupt_trigger = 'reclaim'");
+  await seenGone(LIMITS.goneToLostMs);
+  expect([await lose(), await lose()]).toEqual([true, false]);
+  expect(await placement()).toMatchObject({ state: "ended", outcome: "lost", interruptTrigger: "reclaim" });
+});
+
+test("a machine that is gone before its command ran fails its boot, and the generation goes on", async () => {
+  await seenGone(LIMITS.goneToLostMs);
+  expect([await lose(), await lose()]).toEqual([true, false]);
+  expect(await placement()).toMatchObject({ state: "provisioning", heldMicros: 0n });
+});
+
+test("a host that is heard in the moment before the verdict keeps its run", async () => {
+  await host.apply(host.running());
+  await seenGone(LIMITS.goneToLostMs);
+  await beat(deps, host.session);
+  expect(await lose()).toBe(false);
+  expect(await placement()).toMatchObject({ state: "running" });
+});
+
+test("nothing is lost before its time, nor an order that was seen again meanwhile", async () => {
+  await host.apply(host.running());
+  await seenGone(LIMITS.goneToLostMs - 1);
+  expect(await lose()).toBe(false);
+  await deps.db.sql("update compute.attempt set gone_seen_at = null");
+  deps.clock.advance(1);
+  expect(await lose()).toBe(false);
+  expect(await placement()).toMatchObject({ state: "running" });
+});
