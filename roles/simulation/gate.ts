@@ -18,16 +18,20 @@ export interface GateOptions {
   fault(): DatabaseFault | null;
   /** Told after each operation, with the texts of its statements that may have changed anything. */
   done(operation: { name: string; outcome: string; wrote: readonly string[] }): void;
+  /** Most operations that are under way at once; one unless it is said otherwise. */
+  together?: number | undefined;
 }
 
 /**
  * The only way to the database in a simulated world: one operation (a transaction, or a statement outside one) at a
  * time, the next one drawn from those that wait. So every order of transactions can come up, and the same one for the
- * same seed.
+ * same seed. Where several may be `together`, their statements interleave as the database has it, and no run is like
+ * another.
  */
 export class Gate {
   readonly #options: GateOptions;
   #waiting: Waiting[] = [];
+  readonly #underWay = new Set<Promise<void>>();
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -37,10 +41,24 @@ export class Gate {
     return this.#waiting.length === 0;
   }
 
-  /** Lets one of those that wait through; resolves when its operation is over. */
+  /** Operations that were let through and are not over. */
+  get underWay(): number {
+    return this.#underWay.size;
+  }
+
+  /** Lets one of those that wait through; resolves when another one may follow. */
   async passOne(): Promise<void> {
-    const [next] = this.#waiting.splice(this.#options.chance.between(0, this.#waiting.length - 1), 1);
-    await next?.run();
+    const { chance, together = 1 } = this.#options;
+    const [next] = this.#waiting.splice(chance.between(0, this.#waiting.length - 1), 1);
+    if (together === 1) return next?.run();
+    const over = next!.run().then(() => void this.#underWay.delete(over));
+    this.#underWay.add(over);
+    if (this.#underWay.size >= together) await this.oneOver();
+  }
+
+  /** Resolves when one of the operations under way is over. */
+  async oneOver(): Promise<void> {
+    await Promise.race(this.#underWay);
   }
 
   /** The database behind the gate. */

@@ -24,6 +24,8 @@ export interface WorldOptions {
   trace: Trace;
   /** Processes of the platform side by side. */
   processes: number;
+  /** Most transactions at the same time; one unless it is said otherwise, and only then a seed's world is always the same. */
+  together?: number | undefined;
   /** Ends everything when it aborts. */
   signal?: AbortSignal | undefined;
 }
@@ -69,6 +71,7 @@ export class World {
   readonly #logger: Logger = createLogger({ level: "silent", role: "simulation" });
   readonly #processes = new Set<SimulatedProcess>();
   readonly #routing: Chance;
+  readonly #pace: Chance;
   #started = 0;
   #fault: Error | null = null;
 
@@ -80,8 +83,10 @@ export class World {
     const clock = this.clock.view({ owner: this, stepped: false });
     this.#outside = clock;
     const faults = this.#chance("database faults");
+    this.#pace = this.#chance("pace");
     this.gate = new Gate({
       chance: this.#chance("gate"),
+      together: options.together,
       fault: () =>
         this.databaseFaults > 0 && faults.happens(this.databaseFaults)
           ? faults.pick<DatabaseFault>(["lost request", "lost reply"])
@@ -185,12 +190,20 @@ export class World {
       if (this.#fault) throw this.#fault;
       if (!this.gate.idle) {
         await this.gate.passOne();
+      } else if (this.gate.underWay > 0 && this.#waits(untilMs)) {
+        await this.gate.oneOver();
       } else {
         if (this.clock.nextDueMs() - BEGINNING.getTime() > untilMs) return;
         this.clock.wakeNext();
       }
       await look();
     }
+  }
+
+  /** Whether time stands still for what is under way; else it goes on meanwhile, as it does for a slow database. */
+  #waits(untilMs: number): boolean {
+    const crowded = 2 * this.gate.underWay >= (this.#options.together ?? 1);
+    return crowded || this.#pace.happens(0.25) || this.clock.nextDueMs() - BEGINNING.getTime() > untilMs;
   }
 
   #anyProcess(): SimulatedProcess | null {
