@@ -5,7 +5,7 @@
  * - Outcomes are values. A call that times out or whose answer is lost is `unknown`, never an exception and never a
  *   guess; the platform then observes, and does not launch a second time.
  * - `gone` means proven absent: nothing runs, nothing is charged by the supplier. "Not found" right after a launch is
- *   `unknown`, not `gone`.
+ *   `unknown` or, from a supplier that forgets nothing it has taken, `never_seen`; not `gone`.
  * - No supplier name, account or instance id reaches a tenant: offers are known by their catalogue sku.
  */
 export interface Driver {
@@ -91,6 +91,16 @@ export type LaunchOutcome =
 export type Observation =
   | { state: "starting" | "running" | "ending" }
   | { state: "gone" }
+  /**
+   * Nothing of it is there and no end of it is remembered: its launch did not arrive, or what took it died before that
+   * was written down. Launching it again cannot run it twice.
+   */
+  | { state: "never_seen" }
   /** Capacity will be taken back at `noticeAt`. */
   | { state: "reclaiming"; noticeAt: Date }
   | { state: "unknown"; message: string };
+
+/** Whether the supplier shows something of the order: what it cannot tell, never saw or has ended is nothing. */
+export function isHeld({ state }: Observation): boolean {
+  return state !== "gone" && state !== "unknown" && state !== "never_seen";
+}

@@ -1,4 +1,4 @@
-import type { Driver, Observation } from "../../infra/drivers/driver.ts";
+import { type Driver, isHeld, type Observation } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { backoffMs } from "../../infra/queue/backoff.ts";
 import { DONE, implementJob, type JobImplementation } from "../../infra/queue/implement-job.ts";
@@ -62,5 +62,5 @@ async function end(deps: ComputeWorkerDeps, driver: Driver, orderId: string, sig
 
 /** A supplier that forgets what it ended says `unknown` here, which contradicts nothing. */
 function stillThere(seen: Observation | null): boolean {
-  return seen !== null && seen.state !== "gone" && seen.state !== "unknown";
+  return seen !== null && isHeld(seen);
 }

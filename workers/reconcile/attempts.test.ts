@@ -1,9 +1,12 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { RUNNER_PROTOCOL } from "../../infra/runner/protocol.ts";
 import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
+import { orderToken } from "../../subgraphs/compute/placement/order-token.ts";
 import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { Stage } from "../../subgraphs/compute/stage/stage.entity.ts";
 import { insertWorkload } from "../../tests/support/compute-fixtures.ts";
 import {
+  CPU_KIND,
   eventsOf,
   inUse,
   type MarketWorld,
@@ -131,4 +134,43 @@ describe("the end of an attempt", () => {
     await until(world, settled(world, workloadId));
     expect(await inUse(world)).toEqual(NOTHING_IN_USE);
   });
+});
+
+test("an order that a machine took and forgot before it connected is launched again at once, held against nobody", async () => {
+  world = await marketWorld({ kinds: [{ ...CPU_KIND, bootMs: 5_000 }] });
+  const { workloadId } = await insertWorkload(world.db, world.clock.now());
+  await world.placer.placeBatch({ signal });
+  const [attempt] = await world.db.rows(Attempt, "where t.state = 'booting'");
+  const forgottenAt = world.clock.now();
+  world.market.forget(attempt!.id);
+  await until(world, settled(world, workloadId));
+  expect(seconds(forgottenAt)).toBeLessThan(30); // the boot deadline is later
+  expect(await world.db.rows(Placement, "")).toMatchObject([{ generation: 1, outcome: "completed" }]);
+  expect(await world.db.rows(Attempt, "")).toMatchObject([{ id: attempt!.id, failureCode: null }]);
+  expect(await inUse(world)).toEqual(NOTHING_IN_USE);
+});
+
+test("an order whose host died right after it connected, with nothing written down, goes on in a new session", async () => {
+  world = await marketWorld({ kinds: [{ ...CPU_KIND, bootMs: 5_000 }] });
+  const { workloadId } = await insertWorkload(world.db, world.clock.now());
+  await world.placer.placeBatch({ signal });
+  const [{ id: orderId }] = (await world.db.rows(Attempt, "where t.state = 'booting'")) as [Attempt];
+  const host = world.intake.connect(
+    () => {}, // dead by now
+    () => {},
+  );
+  await host.receive({
+    type: "open",
+    orderId,
+    token: orderToken(world.deps.runnerKey, orderId),
+    protocol: RUNNER_PROTOCOL,
+  });
+  host.closed();
+  expect(await world.db.rows(Attempt, "where t.session_hash is not null")).toHaveLength(1);
+  const forgottenAt = world.clock.now();
+  world.market.forget(orderId);
+  await until(world, settled(world, workloadId));
+  expect(seconds(forgottenAt)).toBeLessThan(30); // the lease ends later
+  expect(await world.db.rows(Placement, "")).toMatchObject([{ generation: 1, outcome: "completed" }]);
+  expect(await inUse(world)).toEqual(NOTHING_IN_USE);
 });

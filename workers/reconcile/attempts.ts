@@ -1,4 +1,4 @@
-import type { Observation } from "../../infra/drivers/driver.ts";
+import { isHeld, type Observation } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import {
   type BootFailureCode,
@@ -67,16 +67,18 @@ async function check(
   const driver = deps.drivers.get(attempt.supplier)!;
   const ask = { ...deps, signal, timeoutMs: LIMITS.supplierCallMs };
   const seen = await askSupplier(ask, "observe", (s) => driver.observe(attempt.id, s));
-  if (attempt.goneSeenAt && seen && seen.state !== "gone" && seen.state !== "unknown") await clearGone(deps, attempt);
+  if (attempt.goneSeenAt && seen && isHeld(seen)) await clearGone(deps, attempt);
   if (seen?.state === "reclaiming") await noteReclaim(deps, attempt);
   if (await endStuckStaging(deps, attempt)) return;
-  if (attempt.state === "running" || attempt.sessionHash) await checkConnected(deps, attempt, seen);
+  const hasStarted = attempt.state === "running" || attempt.sessionHash !== null;
+  if (hasStarted && seen?.state !== "never_seen") await checkConnected(deps, attempt, seen);
   else await checkBooting(deps, launchOrder, attempt, seen, signal);
 }
 
 /**
- * Its runner has not connected, so no command can have run. What the supplier proves gone has failed at once, without
- * waiting for the boot deadline; what it cannot tell (a time-out now and then is no dead machine) is left until then.
+ * Its runner has not connected, so no command can have run, or its host died before it wrote the order down. What the
+ * supplier proves gone has failed at once, without waiting for the boot deadline; what it cannot tell (a time-out now
+ * and then is no dead machine) is left until then.
  */
 async function checkBooting(
   deps: ComputeWorkerDeps,
@@ -89,12 +91,13 @@ async function checkBooting(
   if (seen?.state === "gone") return fail(deps, orderId, "supplier_lost_it", "the supplier has nothing of it", true);
   if (attempt.bootDeadlineAt <= deps.clock.now())
     return fail(deps, orderId, "boot_timeout", "no runner connected before the boot deadline", false);
-  if (attempt.state !== "launching") return;
-  if (seen !== null && seen.state !== "unknown") {
-    await settleLaunched(deps.db, [{ orderId, fence }], deps.clock.now());
-    return;
+  if (seen?.state !== "never_seen") {
+    if (attempt.state !== "launching") return;
+    if (seen !== null && isHeld(seen))
+      return void (await settleLaunched(deps.db, [{ orderId, fence }], deps.clock.now()));
   }
-  // The process that claimed it may have died before its launch. The same id again is harmless if it did not.
+  // The process that claimed it may have died before its launch, or the host that took it before it wrote it down. The
+  // same id again is harmless if neither did.
   const { sku, region, cpuMillis, memoryMb, gpus } = attempt;
   const order = { orderId, sku, region, cpuMillis, memoryMb, gpuCount: gpus };
   await launchOrder({ order, fence, supplier }, signal, true);

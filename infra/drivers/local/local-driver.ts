@@ -94,10 +94,9 @@ export class LocalDriver implements Driver {
 
   async observe(orderId: string, signal: AbortSignal): Promise<Observation> {
     try {
-      const { state } = await (await within(this.#host(), signal)).ask({ op: "observe", orderId }, signal);
-      // An agent that never heard of it may have been killed between the launch and its first file.
-      if (state === "never_seen") return { state: "unknown", message: "the host agent has never seen this order" };
-      return { state };
+      // An agent that was killed between a launch and the order's first file has never seen it in its next life. No guest
+      // starts before that file, and none outlives its agent.
+      return { state: (await (await within(this.#host(), signal)).ask({ op: "observe", orderId }, signal)).state };
     } catch (error) {
       return { state: "unknown", message: (error as Error).message };
     }

@@ -201,7 +201,7 @@ describe("LocalDriver", () => {
   it("launches once, observes, terminates and remembers", async () => {
     const spec = orderSpec(["sleep", "100"]);
     const order = intake.order(spec);
-    expect(await driver.observe(spec.orderId, signal())).toMatchObject({ state: "unknown" });
+    expect(await driver.observe(spec.orderId, signal())).toMatchObject({ state: "never_seen" });
     expect(await driver.launch(launchOf(spec.orderId, order.token), signal())).toEqual({ outcome: "accepted" });
     expect(await driver.launch(launchOf(spec.orderId, order.token), signal())).toEqual({ outcome: "accepted" });
     await until(async () => (await driver.observe(spec.orderId, signal())).state === "running", "it runs");

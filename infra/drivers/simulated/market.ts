@@ -122,6 +122,13 @@ export class SimulatedMarket {
     order.runner?.kill();
   }
 
+  /** Its machine died before anything of the order was written down, and knows nothing of it when it is back. */
+  forget(orderId: string): void {
+    if (!this.#orders.has(orderId)) return;
+    this.end(orderId);
+    this.#orders.delete(orderId);
+  }
+
   #liveOn(kind: MachineKind): number {
     return this.#live.get(keyOf(kind)) ?? 0;
   }

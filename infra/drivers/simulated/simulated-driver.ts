@@ -75,7 +75,6 @@ export class SimulatedDriver implements Driver {
     if (this.silent || this.#happens("timeout")) return { state: "unknown", message: "no answer" };
     if (this.#lies.has(orderId)) return { state: "gone" };
     const state = this.#market.stateOf(orderId);
-    if (state === "never_seen") return { state: "unknown", message: "never seen" };
     const reclaimAt = this.#market.orders.get(orderId)?.reclaimAt;
     return reclaimAt && state !== "gone" ? { state: "reclaiming", noticeAt: reclaimAt } : { state };
   }
