@@ -49,7 +49,7 @@ function lineOf({ seed, hash, workloads, operations, looks, simulatedMs, ends }:
     .join(", ");
   return (
     `seed ${seed}: ${hours} h, ${workloads} workloads (${how}), ${operations} operations, ` +
-    `${looks.short} short and ${looks.full} full looks in ${(tookMs / 1000).toFixed(1)} s, trace ${hash}`
+    `${looks.near} near and ${looks.full} full looks in ${(tookMs / 1000).toFixed(1)} s, trace ${hash}`
   );
 }
 

@@ -1,5 +1,6 @@
 import type { Database, Tx } from "../../infra/db/database.ts";
 import type { Chance } from "./chance.ts";
+import { wrote } from "./written.ts";
 
 /** What the database does to an operation. */
 export type DatabaseFault =
@@ -165,12 +166,6 @@ export class LostConnection extends Error {
   constructor() {
     super("Connection terminated unexpectedly");
   }
-}
-
-/** Whether a statement may have changed anything; one that returns what it changed tells. */
-function wrote(text: string, rows: readonly unknown[]): boolean {
-  const changes = /\b(insert|delete|(?<!for |no key )update)\b/i.test(text);
-  return changes && (rows.length > 0 || !/\breturning\b/i.test(text));
 }
 
 function short(text: string): string {

@@ -2,16 +2,16 @@ import type { Queryer } from "../../infra/db/database.ts";
 
 /**
  * What is true of the tables after every commit, whatever happened: each statement returns the rows that break its
- * sentence.
+ * sentence. Tables stand with their schema, columns by name, for that tells when a sentence has to be looked at again.
  */
-const ALWAYS: Record<string, string> = {
+export const ALWAYS: Readonly<Record<string, string>> = {
   "an account holds what its workloads hold": `
     select a.id, a.held_micros, sum(w.held_micros) from compute.account a left join compute.workload w on w.tenant_id = a.id
     group by a.id having a.held_micros <> coalesce(sum(w.held_micros), 0)`,
   "a workload holds what its unsettled placements hold": `
     select w.id, w.status, w.held_micros, sum(p.held_micros)
     from compute.workload w left join compute.placement p on p.workload_id = w.id and p.state <> 'closed'
-    group by w.id having w.held_micros <> coalesce(sum(p.held_micros), 0)`,
+    group by w.id, w.status, w.held_micros having w.held_micros <> coalesce(sum(p.held_micros), 0)`,
   "an account never holds more than its credits": `
     select id, balance_micros, held_micros from compute.account where held_micros < 0 or held_micros > balance_micros`,
   "a workload never costs more than its limit": `
@@ -76,7 +76,7 @@ const ALWAYS: Record<string, string> = {
       or exists (select 1 from compute.attempt a where a.workload_id = w.id and a.state <> 'gone'))`,
   "events are numbered without a gap": `
     select w.id, w.event_seq from compute.workload w left join compute.workload_event e on e.workload_id = w.id
-    group by w.id having count(e.id) <> w.event_seq or coalesce(max(e.seq), 0) <> w.event_seq`,
+    group by w.id, w.event_seq having count(e.id) <> w.event_seq or coalesce(max(e.seq), 0) <> w.event_seq`,
   "revision never goes back from event to event": `
     select * from (select e.workload_id, e.seq, e.type, (e.payload->>'revision')::int as revision,
         lag((e.payload->>'revision')::int) over w as revision_before
@@ -89,7 +89,7 @@ const ALWAYS: Record<string, string> = {
   "a workload ends in one event": `
     select w.id, w.status, count(e.id) from compute.workload w left join compute.workload_event e on e.workload_id = w.id
       and e.type in ('workload.completed', 'workload.failed', 'workload.cancelled')
-    group by w.id having count(e.id) <> case when w.terminal_at is null then 0 else 1 end
+    group by w.id, w.status, w.terminal_at having count(e.id) <> case when w.terminal_at is null then 0 else 1 end
       or max(e.type) <> 'workload.' || w.status`,
   "a workload that was asked to cancel is over or being stopped": `
     select w.id, w.status from compute.workload w where w.cancel_requested_at is not null and w.terminal_at is null
@@ -97,27 +97,37 @@ const ALWAYS: Record<string, string> = {
                       where p.workload_id = w.id and p.state = 'running' and p.want <> 'run')`,
   "a log is its chunks": `
     select p.id, p.log_bytes from compute.placement p left join compute.log_chunk c on c.placement_id = p.id
-    group by p.id having p.log_bytes <> coalesce(sum(octet_length(c.bytes)), 0)
+    group by p.id, p.log_bytes having p.log_bytes <> coalesce(sum(octet_length(c.bytes)), 0)
       or p.log_bytes <> coalesce(max(c.byte_offset + octet_length(c.bytes)), 0)`,
   "log chunks are numbered without a gap": `
     select w.id, w.log_seq from compute.workload w left join compute.log_chunk c on c.workload_id = w.id
-    group by w.id having count(c.seq) <> w.log_seq or coalesce(max(c.seq), 0) <> w.log_seq`,
+    group by w.id, w.log_seq having count(c.seq) <> w.log_seq or coalesce(max(c.seq), 0) <> w.log_seq`,
   "work units are counted once": `
     select s.id, s.completed_units from compute.stage s where s.completed_units <>
       (select count(*) from compute.unit_observation u where u.workload_id = s.workload_id and u.stage_id = s.stage_id)`,
 };
 
-/** A supplier that takes machines back leaves more reserved than there is; whoever looks often enough sees who did it. */
+/** A supplier that takes machines back leaves more reserved than there is; the judge compares with the look before. */
 export const NOT_OVERSOLD = "no capacity is given out twice";
 
 /** Sentences that are not true at this moment, with some of the rows that break them. `without`: not asked. */
 export async function brokenInvariants(q: Queryer, without: readonly string[] = []): Promise<string[]> {
-  const asked = Object.entries(ALWAYS)
-    .filter(([sentence]) => !without.includes(sentence))
-    .map(
-      ([sentence, text]) =>
-        `(select '${sentence.replaceAll("'", "''")}' as sentence, to_jsonb(t) as row from (${text}) t limit 3)`,
-    );
-  const broken = await q.sql<{ sentence: string; row: unknown }>(asked.join(" union all "));
-  return broken.map(({ sentence, row }) => `not true: ${sentence}: ${JSON.stringify(row)}`);
+  const asked = Object.entries(ALWAYS).filter(([sentence]) => !without.includes(sentence));
+  const broken = await q.sql<Finding>(asked.map(findings).join(" union all "));
+  return broken.map(notTrue);
+}
+
+/** A row that breaks a sentence. */
+export interface Finding {
+  sentence: string;
+  row: unknown;
+}
+
+/** A sentence's statement, for a union with others: its rows are `Finding`s, few of them. */
+export function findings([sentence, text]: readonly [sentence: string, text: string]): string {
+  return `(select '${sentence.replaceAll("'", "''")}' as sentence, to_jsonb(t) as row from (${text}) t limit 3)`;
+}
+
+export function notTrue({ sentence, row }: Finding): string {
+  return `not true: ${sentence}: ${JSON.stringify(row)}`;
 }

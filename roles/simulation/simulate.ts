@@ -14,7 +14,7 @@ export interface SimulationOptions {
   durationMs: number;
   /** Told every line of the trace. */
   listen?: ((line: string) => void) | undefined;
-  /** All sentences are looked at after so many writing operations. */
+  /** Every so many looks is at all sentences over everything. */
   fullLookEvery?: number | undefined;
   /** Ends the simulation, with the signal's reason. */
   signal?: AbortSignal | undefined;
@@ -66,13 +66,13 @@ const MISCHIEF_EVERY_MS = 30_000;
 const PATIENCE_MS = 2 * HOUR_MS;
 /** How long everything may then take to end. */
 const LAST_MS = 30 * MINUTE_MS;
-/** All sentences are looked at after so many writing operations unless it is said otherwise. */
-const FULL_LOOK_EVERY = 40;
+/** After so many looks at what was written, all is looked at, unless it is said otherwise. */
+const FULL_LOOK_EVERY = 200;
 const TEAMS = 5;
 
 /**
  * As `simulate`; a world in which something is not as it must be is lived through again, with everything looked at
- * after each operation that wrote, so that the failure names the very operation.
+ * after each operation that wrote what a sentence reads, so that the failure names the very operation.
  */
 export async function simulateExactly(options: SimulationOptions): Promise<Simulated> {
   try {
@@ -97,7 +97,7 @@ export async function simulate(options: SimulationOptions): Promise<Simulated> {
   const restoreIds = seedIds(new Chance(seed ^ 0x1d5).bytes);
   try {
     const world = new World({ db: database.db, seed, trace, processes: fate.pick([1, 1, 1, 2, 2, 3]), signal });
-    const judge = new Judge(world, database.db, options.fullLookEvery ?? FULL_LOOK_EVERY);
+    const judge = new Judge(world, database, options.fullLookEvery ?? FULL_LOOK_EVERY);
     const insist = (wrong: readonly string[]) => {
       if (wrong.length > 0) throw new SimulationFailure(seed, durationMs, wrong, trace.last());
     };

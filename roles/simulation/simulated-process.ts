@@ -181,7 +181,7 @@ export class SimulatedProcess {
     startRelay({ ...deps, clock: unhurried, queue: port, definitions });
     const watched = reconcilers.map((reconciler) => ({
       ...reconciler,
-      everyMs: Math.min(reconciler.everyMs * 12, Math.max(reconciler.everyMs * 3, MOST_BETWEEN_LOOKS_MS)),
+      everyMs: Math.min(reconciler.everyMs * 12, Math.max(reconciler.everyMs * 5, MOST_BETWEEN_LOOKS_MS)),
       run: async (signal: AbortSignal, wokenAt: Date | null) => {
         try {
           await reconciler.run(signal, wokenAt);

@@ -16,6 +16,7 @@ import { SimulatedProcess } from "./simulated-process.ts";
 import { SlowSupplier } from "./slow-supplier.ts";
 import { Tenants } from "./tenants.ts";
 import type { Trace } from "./trace.ts";
+import { addWritten, type Written } from "./written.ts";
 
 export interface WorldOptions {
   /** Open, with empty tables. */
@@ -34,8 +35,6 @@ export interface WorldOptions {
 const BEGINNING = new Date("2026-03-01T00:00:00Z");
 /** As often as a lease still bears when three in a row are lost. */
 const HEARTBEAT_MS = 20_000;
-/** Statements that change what is reserved at suppliers or held on accounts. */
-const RESERVES = /compute\.(capacity|account)|held_micros/;
 /** How far hosts' wall clocks are off, at most. */
 const HOST_SKEW_MS = 120_000;
 const RUNNER_KEY = new Uint8Array(32).fill(7);
@@ -58,10 +57,8 @@ export class World {
   databaseFaults = 0;
   /** Share of wake-ups that are lost. */
   lostWakeups = 0;
-  /** Operations that wrote something, since the last look. */
-  written = 0;
-  /** Whether one of them wrote what is reserved or held. */
-  reservedWritten = false;
+  /** What operations wrote since the last look, which clears it. */
+  readonly written: Written = new Map();
   /** Operations in all. */
   operations = 0;
   readonly #options: WorldOptions;
@@ -93,8 +90,7 @@ export class World {
           : null,
       done: ({ name, outcome, wrote }) => {
         this.operations++;
-        if (wrote.length > 0) this.written++;
-        this.reservedWritten ||= wrote.some((text) => RESERVES.test(text));
+        for (const text of wrote) addWritten(this.written, text);
         this.note("database", name, outcome);
       },
     });

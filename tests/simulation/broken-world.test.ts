@@ -5,11 +5,16 @@ import { SimulationDatabase } from "../../roles/simulation/simulation-database.t
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 
 let under: TestDatabase;
+let database: SimulationDatabase;
 
 beforeAll(async () => {
   under = await testDatabase(allEntities);
+  database = await SimulationDatabase.open(under.url);
 });
-afterAll(() => under?.close());
+afterAll(async () => {
+  await database?.close();
+  await under?.close();
+});
 
 const HOURS = 0.25;
 
@@ -25,7 +30,7 @@ test("a world in which money appears from nowhere fails, and tells its seed, the
   );
   const lines: string[] = [];
   const options = { seed: 5, durationMs: HOURS * 3_600_000, listen: (line: string) => void lines.push(line) };
-  const error = await simulateExactly({ database: new SimulationDatabase(under.db), ...options }).catch((e) => e);
+  const error = await simulateExactly({ database, ...options }).catch((e) => e);
   expect(error).toBeInstanceOf(SimulationFailure);
   expect(error.message).toContain(`nodus sim --seed 5 --hours ${HOURS}`);
   expect(error.message).toContain("not true: credits are what the books say");

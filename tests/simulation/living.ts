@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { allEntities } from "../../roles/entities.ts";
+import { type Simulated, simulateExactly } from "../../roles/simulation/simulate.ts";
+import { SimulationDatabase } from "../../roles/simulation/simulation-database.ts";
+import { testDatabase } from "../support/database.ts";
+
+/** Mischief of an hour; the time that everything then takes to come to its end is on top. */
+const DURATION_MS = 3_600_000;
+
+export interface Living {
+  /** Those that were lived through so far. */
+  lived: readonly Simulated[];
+  simulate(seed: number): Promise<Simulated>;
+}
+
+/** A test for each of `count` seeds from `first` on. Seeded ids are one for a process, so no two run at a time in it. */
+export function livesOf(first: number, count: number): Living {
+  const lived: Simulated[] = [];
+  let database: SimulationDatabase;
+  let close = async () => {};
+  const simulate = (seed: number) => simulateExactly({ database, seed, durationMs: DURATION_MS });
+  beforeAll(async () => {
+    const under = await testDatabase(allEntities);
+    database = await SimulationDatabase.open(under.url);
+    close = async () => {
+      await database.close();
+      await under.close();
+    };
+  });
+  afterAll(() => close());
+
+  test.each(Array.from({ length: count }, (_, i) => first + i))(
+    "seed %d: whatever goes wrong for an hour, nothing is lost, doubled, oversold or left running",
+    async (seed) => {
+      lived.push(await simulate(seed));
+    },
+    300_000,
+  );
+
+  test("these worlds are eventful enough to mean something, and were looked at after what happened", () => {
+    const sum = (of: (s: Simulated) => number) => lived.reduce((total, one) => total + of(one), 0);
+    expect(sum((s) => s.workloads)).toBeGreaterThan(25 * count);
+    expect(sum((s) => s.looks.near)).toBeGreaterThan(500 * count);
+    expect(sum((s) => s.looks.full)).toBeGreaterThan(2 * count);
+    const events = new Set(lived.flatMap((s) => Object.keys(s.events)));
+    const expected = ["interrupted", "recovering", "placement_failed", "waiting", "stage_completed", "settled"];
+    expect([...events]).toEqual(expect.arrayContaining(expected.map((type) => `workload.${type}`)));
+    const ends = new Set(lived.flatMap((s) => Object.keys(s.ends)));
+    const ways = ["completed", "cancelled", "budget_exhausted", "deadline_exceeded", "exit_nonzero"];
+    expect([...ends]).toEqual(expect.arrayContaining(ways));
+  });
+  return { lived, simulate };
+}
