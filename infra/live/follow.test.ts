@@ -1,6 +1,7 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { type FollowOptions, follow, lookAfterMs, openFollowers, type Page } from "./follow.ts";
+import { describe, expect, test } from "vitest";
+import { until } from "../../tests/support/until.ts";
+import { type FollowOptions, follow, openFollowers, type Page } from "./follow.ts";
 import { Sleepers } from "./wakeups.ts";
 
 const NEVER_MS = 3_600_000;
@@ -126,11 +127,70 @@ test("a lost wake-up costs one look", async () => {
   await stream.return?.();
 });
 
-test("looks are spread around their interval, and come half as often while wake-ups are healthy", () => {
-  expect(lookAfterMs(2_000, false, () => 0)).toBe(1_500);
-  expect(lookAfterMs(2_000, false, () => 0.5)).toBe(2_000);
-  expect(lookAfterMs(2_000, false, () => 0.999)).toBeLessThan(2_500);
-  expect(lookAfterMs(2_000, true, () => 0.5)).toBe(4_000);
+describe("a thousand followers who share their reads", () => {
+  async function silent(changes: Partial<FollowOptions<number, number>>) {
+    const table = new Rows();
+    table.append(2);
+    const share = (after: number) => `team ${after}`;
+    const streams = Array.from({ length: 1_000 }, () => table.follow({ share, ...changes }));
+    await Promise.all(streams.map(async (stream) => [await stream.next(), await stream.next()]));
+    const waiting = streams.map((stream) => stream.next());
+    await pause();
+    const [opened] = [table.reads];
+    table.reads = 0;
+    const end = () => Promise.all(streams.map((stream) => stream.return?.()));
+    return { table, waiting, opened, end };
+  }
+
+  test("read as often as one: when they open, at each look and at each wake-up", async () => {
+    const { table, waiting, opened, end } = await silent({ rereadMs: 5 });
+    expect(opened).toBeLessThanOrEqual(3); // two rows are there, then none; a look may have fallen between
+    await until("a look", () => table.reads > 0);
+    const looks = table.reads;
+    expect(looks).toBe(1);
+    table.append(1);
+    table.sleepers.wake("rows");
+    expect(new Set((await Promise.all(waiting)).map(({ value }) => value))).toEqual(new Set([3]));
+    expect(table.reads - looks).toBeLessThanOrEqual(2); // a look may fall between
+    expect(table.sleepers.count).toBe(1);
+    await end();
+    expect(table.sleepers.count).toBe(0);
+  });
+
+  test("read once for each cursor and share, and what one of them is given is nobody else's", async () => {
+    const table = new Rows();
+    table.append(3);
+    const follower = (team: string, after: number) =>
+      table.follow({
+        after,
+        share: (from) => `${team} ${from}`,
+        read: async (from) => ({ ...(await table.read(from, 1)), rows: [team] as never }),
+      });
+    const streams = ["a", "a", "b", "b"].flatMap((team) =>
+      [0, 0, 1].map((after) => [team, follower(team, after)] as const),
+    );
+    for (const [team, { value }] of await Promise.all(streams.map(async ([t, s]) => [t, await s.next()] as const)))
+      expect(value).toBe(team);
+    expect(table.reads).toBe(4);
+    await Promise.all(streams.map(([, stream]) => stream.return?.()));
+  });
+
+  test("are all told when their read fails, and none of those who come later", async () => {
+    const table = new Rows();
+    let reads = 0;
+    const read = async (after: number) => {
+      if (++reads === 1) throw new Error("the database is gone");
+      return table.read(after, 1);
+    };
+    const streams = Array.from({ length: 1_000 }, () => table.follow({ share: String, read }));
+    const outcomes = await Promise.allSettled(streams.map((stream) => stream.next()));
+    expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(["rejected"]));
+    table.append(1);
+    const later = table.follow({ share: String, read });
+    expect((await later.next()).value).toBe(1);
+    await later.return?.();
+    expect(openFollowers()).toBe(0);
+  });
 });
 
 test("closing a silent stream settles at once, and the row that was waited for ends too", async () => {
@@ -146,19 +206,12 @@ test("closing a silent stream settles at once, and the row that was waited for e
   expect(openFollowers()).toBe(0);
 });
 
-test("closing does not wait for a read that hangs, and tells it", async () => {
-  const table = new Rows();
-  let told: AbortSignal | null = null;
-  const read = (_after: number, signal: AbortSignal) => {
-    told = signal;
-    return new Promise<never>(() => {});
-  };
-  const stream = table.follow({ read });
+test("closing does not wait for a read that hangs", async () => {
+  const stream = new Rows().follow({ read: () => new Promise<never>(() => {}) });
   const waiting = stream.next();
   await pause();
   await stream.return?.();
   expect(await waiting).toEqual({ done: true, value: undefined });
-  expect((told as AbortSignal | null)?.aborted).toBe(true);
 });
 
 test("a read that fails after the close is nobody's error", async () => {
@@ -242,7 +295,7 @@ test("ten thousand followers opened and closed on a silent topic leave nothing",
   const streams = Array.from({ length: 10_000 }, () => table.follow());
   const waiting = streams.map((stream) => stream.next());
   await pause();
-  expect(table.sleepers.count).toBe(10_000);
+  expect(openFollowers()).toBe(10_000);
   await Promise.all(streams.map((stream) => stream.return?.()));
   expect(table.sleepers.count).toBe(0);
   expect(openFollowers()).toBe(0);

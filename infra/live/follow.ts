@@ -1,3 +1,4 @@
+import { type Companion, Company } from "./company.ts";
 import type { Wakeups } from "./wakeups.ts";
 
 /** What one read found. */
@@ -19,14 +20,17 @@ export interface FollowOptions<T, C> {
   /** Where to begin: a number, or the values of a keyset. */
   after: C;
   /**
-   * Rows after a cursor, at most a page of them. `signal` aborts when nobody waits for the answer any more.
-   * A rejection ends the stream with that error; the reader comes back with the last cursor it saw.
+   * Rows after a cursor, at most a page of them. A rejection ends the stream with that error; the reader comes back with
+   * the last cursor it saw.
    */
-  read(after: C, signal: AbortSignal): Promise<Page<T, C>>;
+  read(after: C): Promise<Page<T, C>>;
+  /**
+   * Names what a read at a cursor gives: followers of this topic who name the same share the read when they ask for it in
+   * one turn. The name says the tenant, the cursor and whatever else the rows depend on. Without it nothing is shared.
+   */
+  share?(after: C): string;
   /** Look without a wake-up after this long, give or take a quarter; twice as long while wake-ups are healthy. */
   rereadMs?: number;
-  /** A number in [0, 1), for the jitter. */
-  random?: () => number;
 }
 
 const REREAD_MS = 2_000;
@@ -49,11 +53,6 @@ export function follow<T, C>(options: FollowOptions<T, C>): AsyncIterableIterato
   return new Follower(options);
 }
 
-/** Time until a look without a wake-up: `random` spreads it over ±25 %, and it is doubled while wake-ups are healthy. */
-export function lookAfterMs(rereadMs: number, healthy: boolean, random: () => number): number {
-  return rereadMs * (healthy ? 2 : 1) * (0.75 + random() / 2);
-}
-
 const END: IteratorResult<never> = Object.freeze({ done: true, value: undefined });
 
 interface Waiter<T> {
@@ -61,20 +60,21 @@ interface Waiter<T> {
   reject(error: unknown): void;
 }
 
-class Follower<T, C> implements AsyncIterableIterator<T> {
+class Follower<T, C> implements AsyncIterableIterator<T>, Companion {
   readonly #options: FollowOptions<T, C>;
-  readonly #ended = new AbortController();
   /** Calls of `next` that have no answer yet, the oldest first. */
   readonly #waiters: Waiter<T>[] = [];
   #serving = false;
+  #ended = false;
   #after: C;
   #rows: readonly T[] = [];
   #given = 0;
   #lastPage = false;
   /** There may be rows that have not been read. */
   #dirty = true;
-  #stopListening: (() => void) | null = null;
-  #wake: () => void = () => {};
+  #company: Company | null = null;
+  /** Ends the sleep; null while it does not sleep. */
+  #awake: (() => void) | null = null;
 
   constructor(options: FollowOptions<T, C>) {
     this.#options = options;
@@ -86,7 +86,7 @@ class Follower<T, C> implements AsyncIterableIterator<T> {
   }
 
   next(): Promise<IteratorResult<T>> {
-    if (this.#ended.signal.aborted) return Promise.resolve(END);
+    if (this.#ended) return Promise.resolve(END);
     return new Promise((resolve, reject) => {
       this.#waiters.push({ resolve, reject });
       void this.#serve();
@@ -101,6 +101,16 @@ class Follower<T, C> implements AsyncIterableIterator<T> {
   async throw(error: unknown): Promise<IteratorResult<T>> {
     this.#finish();
     throw error;
+  }
+
+  wake(): void {
+    this.#dirty = true;
+    this.#awake?.();
+  }
+
+  /** Who does not sleep reads by itself, or has rows that its reader has not taken. */
+  look(): void {
+    if (this.#awake) this.wake();
   }
 
   /** Answers the waiters one after another, reading or waiting where no row is at hand. */
@@ -122,19 +132,17 @@ class Follower<T, C> implements AsyncIterableIterator<T> {
   }
 
   #listen(): void {
-    if (this.#stopListening) return;
+    if (this.#company) return;
     open++;
-    this.#stopListening = this.#options.wakeups.on(this.#options.topic, () => {
-      this.#dirty = true;
-      this.#wake();
-    });
+    const { wakeups, topic, rereadMs = REREAD_MS } = this.#options;
+    this.#company = Company.join(wakeups, topic, rereadMs, this);
   }
 
   async #read(): Promise<void> {
     this.#dirty = false; // before the read: a wake-up that comes during it counts
     try {
-      const page = await this.#options.read(this.#after, this.#ended.signal);
-      if (this.#ended.signal.aborted) return;
+      const page = await this.#page(this.#after);
+      if (this.#ended) return;
       this.#rows = page.rows;
       this.#given = 0;
       this.#after = page.after;
@@ -146,37 +154,34 @@ class Follower<T, C> implements AsyncIterableIterator<T> {
     }
   }
 
-  /** Until a wake-up, the end, or the time for a look without one. */
+  #page(after: C): Promise<Page<T, C>> {
+    const read = () => this.#options.read(after);
+    const name = this.#options.share?.(after);
+    if (name === undefined || !this.#company) return read();
+    return this.#company.reads.read(name, read) as Promise<Page<T, C>>; // by its name it gives rows of this type
+  }
+
+  /** Until a wake-up, a look or the end. */
   #sleep(): Promise<void> {
-    const { rereadMs = REREAD_MS, random = Math.random, wakeups } = this.#options;
     return new Promise((resolve) => {
-      const timer = setTimeout(
-        () => {
-          this.#dirty = true;
-          this.#wake();
-        },
-        lookAfterMs(rereadMs, wakeups.healthy, random),
-      );
-      timer.unref();
-      this.#wake = () => {
-        clearTimeout(timer);
-        this.#wake = () => {};
+      this.#awake = () => {
+        this.#awake = null;
         resolve();
       };
     });
   }
 
   #finish(): void {
-    if (this.#ended.signal.aborted) return;
-    this.#ended.abort();
+    if (this.#ended) return;
+    this.#ended = true;
     this.#rows = [];
     this.#given = 0;
-    if (this.#stopListening) {
-      this.#stopListening();
-      this.#stopListening = null;
+    if (this.#company) {
+      this.#company.leave(this);
+      this.#company = null;
       open--;
     }
     for (const waiter of this.#waiters.splice(0)) waiter.resolve(END);
-    this.#wake();
+    this.#awake?.();
   }
 }

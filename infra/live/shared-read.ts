@@ -9,13 +9,15 @@ export class SharedReads<T> {
   read(key: string, read: () => Promise<T>): Promise<T> {
     const open = this.#open.get(key);
     if (open) return open;
-    const shared = new Promise<T>((resolve, reject) => {
-      setImmediate(() => {
-        this.#open.delete(key); // from here on it may be too old for somebody
-        read().then(resolve, reject);
-      });
+    const shared = nextTurn().then(() => {
+      this.#open.delete(key); // from here on it may be too old for somebody
+      return read();
     });
     this.#open.set(key, shared);
     return shared;
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,12 +1,12 @@
 import { Field, Int, ObjectType } from "type-graphql";
-import type { Database } from "../../../infra/db/database.ts";
+import type { Queryer } from "../../../infra/db/database.ts";
+import { isId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
+import { BatchedReads, inOrder, ONE_OF_THE_OWNED, type Owned, ownedValues } from "../../../infra/live/batched-reads.ts";
 import { follow, type Page } from "../../../infra/live/follow.ts";
-import { SharedReads } from "../../../infra/live/shared-read.ts";
 import type { ComputeContext } from "../compute-context.ts";
 import { topics } from "../topics.ts";
-import { findWorkload } from "./workload.reads.ts";
 import { WorkloadEvent } from "./workload-event.entity.ts";
 
 @ObjectType({ description: "One item of a stream of events." })
@@ -36,48 +36,50 @@ export async function followEvents(
   source: Source,
   { tenantId, workloadId, after }: EventSubscription,
 ): Promise<AsyncIterable<WorkloadEventItem>> {
-  if (!(await findWorkload(source.db, tenantId, workloadId)))
+  if (!isId("workload", workloadId) || !(await standings.read(source.db, { tenantId, id: workloadId })))
     throw new Refused(COMMON.not_found, { field: "/workloadId" });
   return follow<WorkloadEventItem, number>({
     wakeups: source.compute.wakeups,
     topic: topics.workload(workloadId),
     after,
-    read: (from) =>
-      readsOf(source.db).read(`${tenantId} ${workloadId} ${from}`, () =>
-        readEvents(source, { tenantId, workloadId, after: from }),
-      ),
+    share: (from) => `${tenantId} ${from}`,
+    read: (from) => readEvents(source, { tenantId, workloadId, after: from }),
   });
 }
 
 type EventPage = Page<WorkloadEventItem, number>;
 
-const shared = new WeakMap<Database, SharedReads<EventPage>>();
-
-/** Followers of one workload are woken together, and most of them stand at the same event. */
-function readsOf(db: Database): SharedReads<EventPage> {
-  const reads = shared.get(db) ?? new SharedReads<EventPage>();
-  shared.set(db, reads);
-  return reads;
+/** How far a workload's events go. */
+interface EventStanding extends Owned {
+  lastSeq: number;
+  /** No further event will come. */
+  over: boolean;
 }
 
-async function readEvents({ db }: Source, { tenantId, workloadId, after }: EventSubscription): Promise<EventPage> {
-  // The state first: what comes between the two reads is found by the next one, for then the state was not over.
-  const [state] = await db.sql<{ event_seq: number; over: boolean }>(
-    `select w.event_seq, w.terminal_at is not null and not exists
+/** Most looks find nothing new, and learn it with those at other workloads. */
+const standings = new BatchedReads<Owned, EventStanding | null>(async (db, workloads) => {
+  const rows = await db.sql<EventStanding>(
+    `select w.tenant_id as "tenantId", w.id, w.event_seq as "lastSeq", w.terminal_at is not null and not exists
        (select 1 from compute.placement p where p.workload_id = w.id and p.state <> 'closed') as over
-     from compute.workload w where w.tenant_id = $1 and w.id = $2`,
-    [tenantId, workloadId],
+     from compute.workload w where (w.tenant_id, w.id) ${ONE_OF_THE_OWNED}`,
+    ownedValues(workloads),
   );
-  const events = await eventsAfter(db, { tenantId, workloadId, after }, state?.event_seq ?? after);
+  return inOrder(workloads, rows, (row) => row);
+});
+
+async function readEvents({ db }: Source, { tenantId, workloadId, after }: EventSubscription): Promise<EventPage> {
+  // The standing first: what comes between the two reads is found by the next one, for then the workload was not over.
+  const standing = await standings.read(db, { tenantId, id: workloadId });
+  const events = await eventsAfter(db, { tenantId, workloadId, after }, standing?.lastSeq ?? after);
   const rows = events.map((event): WorkloadEventItem => ({ event, cursor: event.seq, complete: false }));
   const last = rows.at(-1)?.cursor ?? after;
-  const done = (state?.over ?? true) && last >= (state?.event_seq ?? 0);
+  const done = (standing?.over ?? true) && last >= (standing?.lastSeq ?? 0);
   if (done) rows.push({ event: null, cursor: last, complete: true });
   return { rows, after: last, done, more: events.length === LIMITS.eventPage };
 }
 
-/** A page of them; none are looked for where the last one is known already, as most looks find nothing new. */
-async function eventsAfter(db: Database, ask: EventSubscription, last: number): Promise<WorkloadEvent[]> {
+/** A page of them; none are looked for where the last one is known already. */
+async function eventsAfter(db: Queryer, ask: EventSubscription, last: number): Promise<WorkloadEvent[]> {
   if (last <= ask.after) return [];
   return db.rows(
     WorkloadEvent,

@@ -1,6 +1,7 @@
 import { Field, Int, ObjectType } from "type-graphql";
 import type { Queryer } from "../../../infra/db/database.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
+import { BatchedReads, inOrder, ONE_OF_THE_OWNED, type Owned, ownedValues } from "../../../infra/live/batched-reads.ts";
 import { follow, type Page } from "../../../infra/live/follow.ts";
 import type { Wakeups } from "../../../infra/live/wakeups.ts";
 import { dataTopics } from "../topics.ts";
@@ -27,15 +28,22 @@ export async function followAsset(
   source: { db: Queryer; wakeups: Pick<Wakeups, "on" | "healthy"> },
   { tenantId, assetId, after }: { tenantId: string; assetId: string; after: number },
 ): Promise<AsyncIterable<AssetChange>> {
-  const read = () => source.db.row(Asset, "where t.tenant_id = $1 and t.id = $2", [tenantId, assetId]);
+  const read = () => assets.read(source.db, { tenantId, id: assetId });
   if (!(await read())) throw new Refused(COMMON.not_found, { field: "/assetId" });
   return follow<AssetChange, number>({
     wakeups: source.wakeups,
     topic: dataTopics.asset(assetId),
     after,
+    share: (from) => `${tenantId} ${from}`,
     read: async (from) => pageOf(await read(), from),
   });
 }
+
+/** Most looks find nothing new, and learn it with those at other assets. */
+const assets = new BatchedReads<Owned, Asset | null>(async (db, wanted) => {
+  const rows = await db.rows(Asset, `where (t.tenant_id, t.id) ${ONE_OF_THE_OWNED}`, ownedValues(wanted));
+  return inOrder(wanted, rows, (asset) => asset);
+});
 
 function pageOf(asset: Asset | null, after: number): Page<AssetChange, number> {
   if (!asset) return { rows: [{ asset, cursor: after, complete: true }], after, done: true, more: false };
