@@ -1,9 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { type Deployment, PROCESS_NAMES, type ProcessName } from "../support/deployment.ts";
 import { killAll } from "../support/process-table.ts";
-import type { Victim } from "./victims.ts";
+import { guestVictim, isReady, type Victim } from "./victims.ts";
 
-/** Processes of a deployment, one at a time, both workers, or all that serve and work. */
+/**
+ * What dies where roles are processes of their own: one of them, the second ones of two, both workers, the agent that
+ * holds guests, everything that serves and works, a guest, or every connection to the database.
+ */
 export const PROCESS_VICTIMS = [
   "compute",
   "others",
@@ -11,18 +15,38 @@ export const PROCESS_VICTIMS = [
   "worker",
   "both workers",
   "gateway",
+  "gateway-2",
+  "host-agent",
   "guest host",
   "all",
+  "guest",
+  "connections",
 ] as const;
 export type ProcessVictim = (typeof PROCESS_VICTIMS)[number];
 
 /** A victim among separate processes: nobody but the test starts them again. */
-export function apartVictim(name: ProcessVictim, deployment: Deployment, random: (below: number) => number): Victim {
-  if (name === "guest host") {
-    const agents = deployment.hostAgents();
-    return { strike: () => killAll(agents), recover: async () => {} };
+export function apartVictim(
+  name: ProcessVictim,
+  deployment: Deployment,
+  mark: string,
+  random: (below: number) => number,
+): Victim {
+  const ready = () => isReady(deployment.admin());
+  switch (name) {
+    case "guest":
+      return guestVictim(mark, random, ready);
+    case "guest host": {
+      const agents = deployment.hostAgents();
+      return { strike: () => killAll(agents), recover: ready };
+    }
+    case "connections":
+      return cutOff(deployment.environment().DATABASE_URL!, ready);
+    default:
+      return killed(processesOf(name), deployment, random);
   }
-  const names = processesOf(name);
+}
+
+function killed(names: readonly ProcessName[], deployment: Deployment, random: (below: number) => number): Victim {
   return {
     strike: () => {
       for (const one of names) deployment.signal(one, "SIGKILL");
@@ -35,7 +59,29 @@ export function apartVictim(name: ProcessVictim, deployment: Deployment, random:
   };
 }
 
-function processesOf(name: Exclude<ProcessVictim, "guest host">): readonly ProcessName[] {
+const CUT_OFF = `select pg_terminate_backend(pid) from pg_stat_activity
+  where datname = current_database() and pid <> pg_backend_pid()`;
+
+/** Every connection of the platform to its database breaks, as when another server takes over. */
+function cutOff(databaseUrl: string, ready: () => Promise<void>): Victim {
+  const own = new pg.Client({ connectionString: databaseUrl });
+  const connected = own.connect();
+  connected.catch(() => {}); // told when it is waited for
+  let done: Promise<unknown> = connected;
+  return {
+    strike: () => {
+      done = own.query(CUT_OFF); // waits for `connect` by itself
+      done.catch(() => {}); // as above
+    },
+    recover: async () => {
+      await done;
+      await own.end();
+      await ready();
+    },
+  };
+}
+
+function processesOf(name: Exclude<ProcessVictim, "guest host" | "guest" | "connections">): readonly ProcessName[] {
   if (name === "both workers") return ["worker", "worker-2"];
   if (name === "all") return PROCESS_NAMES.filter((one) => one !== "host-agent");
   return [name];

@@ -1,36 +1,27 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { Deployment } from "../support/deployment.ts";
-import { seeded } from "../support/seeded.ts";
-import { ends, script, submit } from "../support/workloads.ts";
-import { liveThrough, type Round } from "./round.ts";
-import { apart } from "./target.ts";
+import { type Habitat, LAYOUTS } from "./layouts.ts";
+import { liveThrough } from "./round.ts";
+import { roundsOfThisRun, SEPARATE_PROCESSES, TURN } from "./turn.ts";
 
-/** As `seeded-deaths.test.ts`, where every role is a process of its own: each of them is killed once. */
-const SEED = Number(process.env.NODUS_TEST_SEED ?? 1);
-const ROUNDS: readonly Round[] = [
-  { victim: "worker", moment: "provisioning", nth: 2 },
-  { victim: "compute", moment: "running", nth: 1 },
-  { victim: "intake", moment: "running", nth: 3 },
-  { victim: "gateway", moment: "accepted", nth: 2 },
-];
-
-const random = seeded(SEED);
-let deployment: Deployment;
+/** As `seeded-deaths.test.ts`, where every role is a process of its own and Redis carries the queue. */
+const layout = LAYOUTS.find(({ name }) => name === "separate processes on Redis")!;
+let habitat: Habitat;
 
 beforeAll(async () => {
-  deployment = await Deployment.start();
-  await ends(deployment.admin(), await submit(deployment.admin(), script("true")), 60_000);
+  if (layout.missing === null) habitat = await layout.begin();
 }, 150_000);
-beforeEach(({ onTestFailed }) => onTestFailed(() => console.error(deployment.lastOutput())));
-afterAll(() => deployment?.dispose(), 60_000);
+beforeEach(({ skip, onTestFailed }) => {
+  if (layout.missing !== null) skip(layout.missing);
+  onTestFailed(() => console.error(habitat.target.lastOutput()));
+});
+afterAll(() => habitat?.dispose(), 60_000);
 
-test.each(ROUNDS)(
-  "$victim killed right after $moment ($nth): nothing is lost, doubled, left or mispaid",
+test.each(roundsOfThisRun(SEPARATE_PROCESSES))(
+  `$victim killed right after $moment ($nth), seed ${TURN}: nothing is lost, doubled, left or mispaid`,
   {
-    timeout: 240_000,
+    timeout: 300_000,
   },
   async (round) => {
-    const { struckAtMoment } = await liveThrough(apart(deployment), round, random);
-    expect(struckAtMoment, `seed ${SEED}`).toBe(true);
+    expect((await liveThrough(habitat.target, round)).struckAtMoment).toBe(true);
   },
 );

@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { kill, processesWith } from "../support/process-table.ts";
+import { seeded } from "../support/seeded.ts";
 import { until } from "../support/until.ts";
 import { stateOf, type WorkloadState } from "../support/workloads.ts";
 import { expectNothingLeft, expectOneTruth, expectSound } from "./aftermath.ts";
@@ -12,6 +13,13 @@ export interface Round {
   readonly moment: Moment;
   /** How often the moment passes before. */
   readonly nth: number;
+  /** Decides what is left to chance in it. */
+  readonly seed: number;
+}
+
+/** As it is named in what is printed, and told to `npm run soak -- --round`. */
+export function nameOf({ victim, moment, nth }: Round): string {
+  return `${victim} at ${moment} (${nth})`;
 }
 
 /** What became of a round. */
@@ -34,12 +42,9 @@ const WATCH_MS = 400;
  * Lets a small population live, kills the victim right after the moment, and sees that everybody ends once, as it was
  * meant to, paid for what it ran, with nothing left behind.
  */
-export async function liveThrough(
-  target: Target,
-  round: Round,
-  random: (below: number) => number,
-): Promise<RoundResult> {
+export async function liveThrough(target: Target, round: Round): Promise<RoundResult> {
   const startedAt = performance.now();
+  const random = seeded(round.seed);
   const when = `${round.victim} killed at ${round.moment} (${round.nth})`;
   const word = `mark-${crypto.randomUUID().slice(0, 8)}`;
   const people = population(word);

@@ -3,6 +3,7 @@ import { readPidFile } from "../../infra/db/embedded/pid-file.ts";
 import { postgresFolder } from "../../infra/db/embedded/place.ts";
 import { mainProcess } from "../support/inspected.ts";
 import type { Platform } from "../support/platform.ts";
+import type { PlatformClient } from "../support/platform-client.ts";
 import { kill, killAll, type Living, processesWith, withDescendants } from "../support/process-table.ts";
 import { until } from "../support/until.ts";
 
@@ -24,7 +25,7 @@ export function aimAt(
   mark: string,
   random: (below: number) => number,
 ): Victim {
-  const ready = () => isReady(platform);
+  const ready = () => isReady(platform.admin);
   const restart = async () => {
     await platform.kill(); // it is dead: waits for its exit to be noticed
     await sleep(random(800));
@@ -47,7 +48,7 @@ export function aimAt(
       return { strike: () => void kill(pid, "SIGKILL"), recover: () => restarted(platform, pid).then(ready) };
     }
     case "guest":
-      return { strike: () => killAll(someOf(ofGuests(mark), random)), recover: ready };
+      return guestVictim(mark, random, ready);
     case "host agent":
       return killed([platform.hostAgent()], ready);
     case "everything":
@@ -63,6 +64,11 @@ export function aimAt(
 
 function killed(processes: readonly Living[], recover: () => Promise<void>): Victim {
   return { strike: () => killAll(processes), recover };
+}
+
+/** One process of some guest, with all below it. */
+export function guestVictim(mark: string, random: (below: number) => number, ready: () => Promise<void>): Victim {
+  return { strike: () => killAll(someOf(ofGuests(mark), random)), recover: ready };
 }
 
 /** What a guest dies with: the sandbox, its first process, the command. A shell outlives what it has started, and says so in the log. */
@@ -85,10 +91,11 @@ async function restarted(platform: Platform, killedPid: number): Promise<void> {
   });
 }
 
-async function isReady(platform: Platform): Promise<void> {
+/** Waits until the platform says that it is ready. */
+export async function isReady(admin: PlatformClient): Promise<void> {
   await until(
     "the platform is ready again",
-    async () => (await platform.admin.send("GET", "/readyz").catch(() => null))?.status === 200, // cut off with the victim
+    async () => (await admin.send("GET", "/readyz").catch(() => null))?.status === 200, // cut off with the victim
     { timeoutMs: 60_000, everyMs: 100 },
   );
 }

@@ -185,7 +185,7 @@ export class Deployment<Name extends string = ProcessName> {
 
   /** Rows of one statement on its database, which a test may look into. */
   async sql<T>(text: string, values: unknown[] = []): Promise<T[]> {
-    this.#pool ??= new pg.Pool({ connectionString: this.#database!.url, max: 2 });
+    this.#pool ??= openPool(this.#database!.url);
     return (await this.#pool.query(text, values)).rows as T[];
   }
 
@@ -214,4 +214,10 @@ export class Deployment<Name extends string = ProcessName> {
     await this.#database?.close();
     rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 5 });
   }
+}
+
+function openPool(url: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 30_000 });
+  pool.on("error", () => {}); // the statement that needs the connection says so
+  return pool;
 }

@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -10,8 +10,10 @@ export interface TestRedis {
   port: number;
   /** Kills it as a crash would. */
   kill(): Promise<void>;
-  /** Starts it again, empty, on the same port. */
+  /** Starts it again on the same port, with what its options made it write to disk; by default that is nothing. */
   start(): Promise<void>;
+  /** Starts another one on the same port, which knows nothing. */
+  startEmpty(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -52,6 +54,10 @@ export async function testRedis(more: readonly string[] = []): Promise<TestRedis
     url: `redis://127.0.0.1:${port}`,
     port,
     start,
+    startEmpty: async () => {
+      for (const name of readdirSync(folder)) rmSync(path.join(folder, name), { recursive: true });
+      await start();
+    },
     kill,
     close: async () => {
       await kill();

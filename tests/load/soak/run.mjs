@@ -1,21 +1,35 @@
-// `npm run soak -- --hours 2 --seed 7`: lets a platform be killed and another one work for hours, and prints a summary.
+// `npm run soak -- --hours 2 --seed 7`: lets platforms be killed and another one work for hours, and prints a summary.
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { handOver, pinnedNode } from "../../../infra/deploy/hand-over.mjs";
 
+const USAGE = `usage: npm run soak -- [--hours 1.5] [--seed 7] [--streams 10000] [--layout "separate processes"]
+       npm run soak -- --round "host agent at provisioning" [--times 25] [--seed 7] [--layout "one process"]
+`;
+
 const root = path.resolve(import.meta.dirname, "../../..");
 const { values } = parseArgs({
   options: {
-    hours: { type: "string", default: "1" },
+    hours: { type: "string" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
     streams: { type: "string", default: "10000" },
+    layout: { type: "string" },
+    round: { type: "string" },
+    times: { type: "string", default: "1" },
   },
 });
-const hours = Number(values.hours);
-const seed = Number(values.seed);
-const streams = Number(values.streams);
-if (!(hours > 0) || !Number.isInteger(seed) || !Number.isInteger(streams)) {
-  process.stderr.write("usage: npm run soak -- [--hours 1.5] [--seed 7] [--streams 10000]\n");
+const options = {
+  // A round that is repeated ends by its count, unless it was told a time.
+  hours: Number(values.hours ?? (values.round === undefined ? 1 : 24)),
+  seed: Number(values.seed),
+  streams: Number(values.streams),
+  layout: values.layout ?? null,
+  round: values.round ?? null,
+  times: Number(values.times),
+};
+const whole = [options.seed, options.streams, options.times];
+if (!(options.hours > 0) || !whole.every((number) => Number.isInteger(number) && number >= 0)) {
+  process.stderr.write(USAGE);
   process.exit(2);
 }
 const runner = path.join(root, "node_modules", "vitest", "vitest.mjs");
@@ -24,9 +38,7 @@ process.exitCode = await handOver(pinnedNode(root), [runner, "run", "--config", 
   cwd: root,
   env: {
     ...process.env,
-    NODUS_SOAK_HOURS: String(hours),
-    NODUS_SOAK_SEED: String(seed),
-    NODUS_SOAK_STREAMS: String(streams),
+    NODUS_SOAK: JSON.stringify(options),
     PATH: `${path.join(root, "node_modules", ".bin")}:${process.env.PATH}`,
   },
 });
