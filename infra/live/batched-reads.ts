@@ -9,11 +9,16 @@ const MOST_TOGETHER = 500;
  * database. The statement begins after the turn, so every caller gets what was there after it asked. Nothing is kept.
  */
 export class BatchedReads<K, V> {
-  readonly #loaders = new WeakMap<Queryer, DataLoader<K, V>>();
+  readonly #loaders = new WeakMap<Queryer, DataLoader<K, V, string>>();
+  readonly #nameOf: (wanted: K) => string;
   readonly #readMany: (q: Queryer, wanted: readonly K[]) => Promise<V[]>;
 
-  /** @param readMany gives an answer for each that is wanted, in their order; the same may be wanted twice */
-  constructor(readMany: (q: Queryer, wanted: readonly K[]) => Promise<V[]>) {
+  /**
+   * @param nameOf what is wanted by the same name is read once
+   * @param readMany gives an answer for each that is wanted, in their order
+   */
+  constructor(nameOf: (wanted: K) => string, readMany: (q: Queryer, wanted: readonly K[]) => Promise<V[]>) {
+    this.#nameOf = nameOf;
     this.#readMany = readMany;
   }
 
@@ -22,9 +27,13 @@ export class BatchedReads<K, V> {
     return loader.load(wanted);
   }
 
-  #loaderOf(q: Queryer): DataLoader<K, V> {
-    const loader = new DataLoader<K, V>((wanted) => this.#readMany(q, wanted), {
-      cache: false,
+  #loaderOf(q: Queryer): DataLoader<K, V, string> {
+    const readMany = (wanted: readonly K[]) => {
+      loader.clearAll(); // from here on it may be too old for somebody
+      return this.#readMany(q, wanted);
+    };
+    const loader = new DataLoader<K, V, string>(readMany, {
+      cacheKeyFn: this.#nameOf,
       maxBatchSize: MOST_TOGETHER,
       batchScheduleFn: setImmediate,
     });
@@ -39,6 +48,10 @@ export interface Owned {
   id: string;
 }
 
+export function ownedName({ tenantId, id }: Owned): string {
+  return `${tenantId} ${id}`;
+}
+
 /** The condition that a row is one of those that are owned; `$1` and `$2` are `ownedValues`. */
 export const ONE_OF_THE_OWNED = "in (select * from unnest($1::text[], $2::text[]))";
 
@@ -48,7 +61,6 @@ export function ownedValues(owned: readonly Owned[]): [tenantIds: string[], ids:
 
 /** Puts rows into the order of those they were asked for; null where there is none. */
 export function inOrder<R>(owned: readonly Owned[], rows: readonly R[], ownedOf: (row: R) => Owned): (R | null)[] {
-  const name = ({ tenantId, id }: Owned) => `${tenantId} ${id}`;
-  const found = new Map(rows.map((row) => [name(ownedOf(row)), row]));
-  return owned.map((one) => found.get(name(one)) ?? null);
+  const found = new Map(rows.map((row) => [ownedName(ownedOf(row)), row]));
+  return owned.map((one) => found.get(ownedName(one)) ?? null);
 }

@@ -1,5 +1,12 @@
 import type { Queryer } from "../../../infra/db/database.ts";
-import { BatchedReads, inOrder, ONE_OF_THE_OWNED, type Owned, ownedValues } from "../../../infra/live/batched-reads.ts";
+import {
+  BatchedReads,
+  inOrder,
+  ONE_OF_THE_OWNED,
+  type Owned,
+  ownedName,
+  ownedValues,
+} from "../../../infra/live/batched-reads.ts";
 import type { Placement } from "../placement/placement.entity.ts";
 import { isTerminal, type WorkloadState } from "../workload/workload.machine.ts";
 import type { LoggedPlacement } from "./log-source.ts";
@@ -39,7 +46,7 @@ export async function logRuns(db: Queryer, ask: LogRunsAsk): Promise<LogRuns | n
 }
 
 /** Most looks find nothing new, and learn it with those at other workloads. */
-const runsOfWorkloads = new BatchedReads<Owned, LogRuns | null>(async (db, workloads) => {
+const runsOfWorkloads = new BatchedReads<Owned, LogRuns | null>(ownedName, async (db, workloads) => {
   const rows = await db.sql<Row>(RUNS, ownedValues(workloads));
   const all = [...Map.groupBy(rows, (row) => row.workloadId).values()];
   const ordered = inOrder(workloads, all, ([first]) => ({ tenantId: first!.tenantId, id: first!.workloadId }));

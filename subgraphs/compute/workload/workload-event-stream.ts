@@ -3,7 +3,14 @@ import type { Queryer } from "../../../infra/db/database.ts";
 import { isId } from "../../../infra/kernel/ids.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
-import { BatchedReads, inOrder, ONE_OF_THE_OWNED, type Owned, ownedValues } from "../../../infra/live/batched-reads.ts";
+import {
+  BatchedReads,
+  inOrder,
+  ONE_OF_THE_OWNED,
+  type Owned,
+  ownedName,
+  ownedValues,
+} from "../../../infra/live/batched-reads.ts";
 import { follow, type Page } from "../../../infra/live/follow.ts";
 import type { ComputeContext } from "../compute-context.ts";
 import { topics } from "../topics.ts";
@@ -57,7 +64,7 @@ interface EventStanding extends Owned {
 }
 
 /** Most looks find nothing new, and learn it with those at other workloads. */
-const standings = new BatchedReads<Owned, EventStanding | null>(async (db, workloads) => {
+const standings = new BatchedReads<Owned, EventStanding | null>(ownedName, async (db, workloads) => {
   const rows = await db.sql<EventStanding>(
     `select w.tenant_id as "tenantId", w.id, w.event_seq as "lastSeq", w.terminal_at is not null and not exists
        (select 1 from compute.placement p where p.workload_id = w.id and p.state <> 'closed') as over

@@ -29,7 +29,7 @@ export function followAccountEvents(
 }
 
 /** Number of each team's newest event. Most looks find nothing new, and learn it with those of other teams. */
-const newest = new BatchedReads<string, number>(async (db, tenantIds) => {
+const newest = new BatchedReads<string, number>(String, async (db, tenantIds) => {
   const rows = await db.sql<{ tenantId: string; lastSeq: number }>(
     `select tenant_id as "tenantId", last_seq as "lastSeq" from data.account_stream where tenant_id = any($1::text[])`,
     [tenantIds],

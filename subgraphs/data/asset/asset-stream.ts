@@ -1,7 +1,14 @@
 import { Field, Int, ObjectType } from "type-graphql";
 import type { Queryer } from "../../../infra/db/database.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
-import { BatchedReads, inOrder, ONE_OF_THE_OWNED, type Owned, ownedValues } from "../../../infra/live/batched-reads.ts";
+import {
+  BatchedReads,
+  inOrder,
+  ONE_OF_THE_OWNED,
+  type Owned,
+  ownedName,
+  ownedValues,
+} from "../../../infra/live/batched-reads.ts";
 import { follow, type Page } from "../../../infra/live/follow.ts";
 import type { Wakeups } from "../../../infra/live/wakeups.ts";
 import { dataTopics } from "../topics.ts";
@@ -40,7 +47,7 @@ export async function followAsset(
 }
 
 /** Most looks find nothing new, and learn it with those at other assets. */
-const assets = new BatchedReads<Owned, Asset | null>(async (db, wanted) => {
+const assets = new BatchedReads<Owned, Asset | null>(ownedName, async (db, wanted) => {
   const rows = await db.rows(Asset, `where (t.tenant_id, t.id) ${ONE_OF_THE_OWNED}`, ownedValues(wanted));
   return inOrder(wanted, rows, (asset) => asset);
 });
