@@ -78,6 +78,7 @@ export function addOperatorCommands(program: Command): void {
     .description("live through simulated days of a deployment in which much goes wrong, and see that nothing is lost")
     .option("--seed <n>", "what decides everything that happens", "1")
     .option("--seeds <n>", "how many seeds, from that one on", "1")
+    .option("--jobs <n>", "how many of them side by side; cores for as many as this machine has", "1")
     .option("--days <n>", "how long things go wrong, in simulated days")
     .option("--hours <n>", "the same in hours; one hour unless given")
     .option("--trace <file>", "write down everything that happens")

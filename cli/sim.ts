@@ -1,12 +1,14 @@
-import { createWriteStream } from "node:fs";
+import { createWriteStream, type WriteStream } from "node:fs";
+import { availableParallelism } from "node:os";
 import { finished } from "node:stream/promises";
-import { type Simulated, simulateExactly } from "../roles/simulation/simulate.ts";
-import { throwAwayDatabase } from "../roles/simulation/simulation-database.ts";
+import type { Simulated } from "../roles/simulation/simulate.ts";
 import { ClientError } from "./client.ts";
+import { SimWorker } from "./sim-worker.ts";
 
 export interface SimOptions {
   seed: string;
   seeds: string;
+  jobs: string;
   days?: string;
   hours?: string;
   trace?: string;
@@ -14,48 +16,111 @@ export interface SimOptions {
 
 const HOUR_MS = 3_600_000;
 
-/** Lives through simulated worlds, one for each seed; stops at the first in which something is not as it must be. */
+/**
+ * Lives through simulated worlds, one for each seed, several side by side in processes of their own; stops at the first
+ * in which something is not as it must be.
+ */
 export async function sim(options: SimOptions): Promise<void> {
-  const first = wholeNumber("--seed", options.seed);
-  const count = wholeNumber("--seeds", options.seeds);
+  const first = wholeNumber("--seed", options.seed, 0);
+  const count = wholeNumber("--seeds", options.seeds, 1);
   const durationMs = (amount("--days", options.days) * 24 + amount("--hours", options.hours)) * HOUR_MS || HOUR_MS;
+  const jobs = Math.min(
+    count,
+    options.jobs === "cores" ? availableParallelism() : wholeNumber("--jobs", options.jobs, 1),
+  );
+  if (options.trace && jobs > 1) throw new ClientError("--trace writes down one world at a time: leave --jobs out.");
   const trace = options.trace ? createWriteStream(options.trace) : null;
-  const { database, close } = await throwAwayDatabase();
   const interrupted = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.once(signal, () => interrupted.abort(new ClientError(`${signal}: the simulation was ended.`)));
+  const tally = new Tally();
+  let next = first;
   try {
-    const startedMs = performance.now();
-    for (let seed = first; seed < first + count; seed++) {
-      const seedStartedMs = performance.now();
-      const listen = trace ? (line: string) => void trace.write(`${line}\n`) : undefined;
-      const simulated = await simulateExactly({ database, seed, durationMs, listen, signal: interrupted.signal });
-      process.stdout.write(`${lineOf(simulated, performance.now() - seedStartedMs)}\n`);
-    }
-    const seconds = (performance.now() - startedMs) / 1000;
-    if (count > 1)
-      process.stdout.write(`${count} seeds in ${seconds.toFixed(1)} s: ${(count / seconds).toFixed(2)} a second\n`);
+    await together(jobs, interrupted, async () => {
+      const worker = new SimWorker(durationMs, trace ? lineTo(trace) : null);
+      const end = () => worker.end();
+      interrupted.signal.addEventListener("abort", end);
+      try {
+        while (next < first + count && !interrupted.signal.aborted) {
+          const { simulated, tookMs } = await worker.live(next++);
+          process.stdout.write(`${lineOf(simulated, tookMs)}\n`);
+          tally.add(simulated);
+        }
+      } finally {
+        interrupted.signal.removeEventListener("abort", end);
+        await worker.end();
+      }
+    });
   } finally {
     trace?.end();
     if (trace) await finished(trace);
-    await close();
+    if (tally.seeds > 1 || interrupted.signal.aborted) process.stdout.write(`${tally.text()}\n`);
   }
+}
+
+/** Runs `work` so many times side by side; the first that fails ends all, and is what is thrown once all have ended. */
+async function together(times: number, interrupted: AbortController, work: () => Promise<void>): Promise<void> {
+  const all = Array.from({ length: times }, () => work().catch((error: Error) => interrupted.abort(error)));
+  await Promise.all(all);
+  interrupted.signal.throwIfAborted();
+}
+
+function lineTo(trace: WriteStream): (line: string) => void {
+  return (line) => void trace.write(`${line}\n`);
+}
+
+/** Adds up what was lived through. */
+class Tally {
+  seeds = 0;
+  readonly #startedMs = performance.now();
+  #simulatedMs = 0;
+  #workloads = 0;
+  #operations = 0;
+  #looks = 0;
+  readonly #ends = new Map<string, number>();
+  readonly #events = new Map<string, number>();
+
+  add({ simulatedMs, workloads, operations, looks, ends, events }: Simulated): void {
+    this.seeds++;
+    this.#simulatedMs += simulatedMs;
+    this.#workloads += workloads;
+    this.#operations += operations;
+    this.#looks += looks.near + looks.full;
+    for (const [end, times] of Object.entries(ends)) this.#ends.set(end, (this.#ends.get(end) ?? 0) + times);
+    for (const [type, times] of Object.entries(events)) this.#events.set(type, (this.#events.get(type) ?? 0) + times);
+  }
+
+  text(): string {
+    const seconds = (performance.now() - this.#startedMs) / 1000;
+    const hours = (this.#simulatedMs / HOUR_MS).toFixed(1);
+    return [
+      `${this.seeds} seeds, ${hours} h in ${seconds.toFixed(1)} s: ${this.#workloads} workloads, ` +
+        `${this.#operations} operations, ${this.#looks} looks`,
+      `ends: ${listOf([...this.#ends])}`,
+      `events: ${listOf([...this.#events])}`,
+    ].join("\n");
+  }
+}
+
+function listOf(counts: [name: string, times: number][]): string {
+  return counts
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([name, times]) => `${times} ${name}`)
+    .join(", ");
 }
 
 function lineOf({ seed, hash, workloads, operations, looks, simulatedMs, ends }: Simulated, tookMs: number): string {
   const hours = (simulatedMs / HOUR_MS).toFixed(1);
-  const how = Object.entries(ends)
-    .map(([end, times]) => `${times} ${end}`)
-    .join(", ");
   return (
-    `seed ${seed}: ${hours} h, ${workloads} workloads (${how}), ${operations} operations, ` +
+    `seed ${seed}: ${hours} h, ${workloads} workloads (${listOf(Object.entries(ends))}), ${operations} operations, ` +
     `${looks.near} near and ${looks.full} full looks in ${(tookMs / 1000).toFixed(1)} s, trace ${hash}`
   );
 }
 
-function wholeNumber(name: string, text: string): number {
+function wholeNumber(name: string, text: string, least: number): number {
   const number = Number(text);
-  if (!Number.isSafeInteger(number) || number < 0) throw new ClientError(`${name} is a whole number, not ${text}.`);
+  if (!Number.isSafeInteger(number) || number < least)
+    throw new ClientError(`${name} is a whole number, ${least} or more, not ${text}.`);
   return number;
 }
 

@@ -71,8 +71,17 @@ export class SimulationDatabase {
   }
 }
 
-/** Starts a PostgreSQL that promises nothing after a power cut, in a folder of its own; `close` removes all of it. */
-export async function throwAwayDatabase(): Promise<{ database: SimulationDatabase; close(): Promise<void> }> {
+/** A PostgreSQL of one's own, and what it would leave if its owner was killed. */
+export interface ThrowAwayDatabase {
+  database: SimulationDatabase;
+  postgresPid: number;
+  folders: string[];
+  /** Removes all of it. */
+  close(): Promise<void>;
+}
+
+/** Starts a PostgreSQL that promises nothing after a power cut, in a folder of its own. */
+export async function throwAwayDatabase(): Promise<ThrowAwayDatabase> {
   const dataDir = mkdtempSync(path.join(tmpdir(), "nodus-simulation-"));
   chmodSync(dataDir, 0o711); // so that PostgreSQL's own account can enter when root simulates
   const logger = createLogger({ level: "error", role: "simulation" });
@@ -81,6 +90,8 @@ export async function throwAwayDatabase(): Promise<{ database: SimulationDatabas
   const database = await SimulationDatabase.open(postgres.url);
   return {
     database,
+    postgresPid: postgres.pid(),
+    folders: [dataDir, postgres.folder],
     close: async () => {
       await database.close();
       await postgres.stop();
