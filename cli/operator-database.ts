@@ -6,7 +6,7 @@ import type { Settings } from "../infra/telemetry/environment.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
 import { allEntities } from "../roles/entities.ts";
 import { makeDataFolder, seeServers } from "../roles/reachable.ts";
-import { takeEvent } from "../roles/take-event.ts";
+import { takeEvents } from "../roles/take-events.ts";
 import { ClientError } from "./client.ts";
 
 /** Runs an operator's command on the deployment's database, and leaves a platform that is running undisturbed. */
@@ -24,7 +24,7 @@ export async function withDatabase(
     const db = await Database.open({ url, entities: allEntities, poolSize: 4 });
     const wakeups = await openWakeups({ databaseUrl: url, redisUrl: settings.redisUrl ?? undefined, logger });
     db.announceTo((topic) => wakeups.announce(topic));
-    db.offerTo(takeEvent);
+    db.offerTo(takeEvents);
     try {
       await work(db, url);
     } finally {

@@ -19,7 +19,7 @@ import { allEntities } from "./entities.ts";
 import { type DeploymentKeys, deploymentKeys } from "./keys.ts";
 import { type ObjectStores, openObjectStores } from "./object-stores.ts";
 import type { ProcessPlan } from "./process-plan.ts";
-import { takeEvent } from "./take-event.ts";
+import { takeEvents } from "./take-events.ts";
 
 /** What every server role stands on. */
 export interface Parts {
@@ -58,7 +58,7 @@ export async function openParts(settings: Settings, plan: ProcessPlan, logger: L
   const wakeups = await openWakeups({ databaseUrl, redisUrl: settings.redisUrl ?? undefined, logger });
   drain.onClose("wake-ups", () => wakeups.close());
   db.announceTo((topic) => wakeups.announce(topic));
-  db.offerTo(takeEvent);
+  db.offerTo(takeEvents);
   const metrics = new Metrics(plan.name);
   measureLive(metrics, wakeups);
   const fetch = openFetch({

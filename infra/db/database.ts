@@ -33,8 +33,8 @@ export interface Tx extends Queryer {
   sqlAndCommit<R = Record<string, unknown>>(text: string, values?: readonly Plain[]): Promise<R[]>;
   /** A topic that is announced after the commit, and only then. */
   wake(topic: string): void;
-  /** Hands an event to whom `offerTo` names, who may write in this transaction; its failure is the command's. */
-  offer(event: OfferedEvent): Promise<void>;
+  /** Hands events to whom `offerTo` names, who may write in this transaction; its failure is the command's. */
+  offer(...events: readonly OfferedEvent[]): Promise<void>;
 }
 
 export interface DatabaseOptions {
@@ -47,7 +47,7 @@ export interface DatabaseOptions {
 }
 
 type Announce = (topic: string) => void;
-type Offer = (tx: Tx, event: OfferedEvent) => Promise<void>;
+type Offer = (tx: Tx, events: readonly OfferedEvent[]) => Promise<void>;
 
 /** The one PostgreSQL of the deployment. */
 export class Database implements Queryer {
@@ -161,7 +161,7 @@ function txOf(transaction: Transaction, topics: Set<string>, offer: Offer): Tx {
     sqlAndCommit: <R>(text: string, values: readonly Plain[] = []) =>
       transaction.runAndCommit(text, values) as Promise<R[]>,
     wake: (topic) => void topics.add(topic),
-    offer: (event) => offer(tx, event),
+    offer: (...events) => offer(tx, events),
     ...queryer(transaction.run),
   };
   return tx;

@@ -48,9 +48,7 @@ const AT_KEY = { field: "/idempotency_key" };
 
 /** Takes the key for `objectId`, or tells that it was taken for the same request; another request is refused. */
 export async function once(tx: Tx, request: KeyedRequest, objectId: string): Promise<Once> {
-  requireKey(request.key);
-  const id = sha256(JSON.stringify([request.tenantId, request.operation, ...(request.pathIds ?? []), request.key]));
-  const fingerprint = sha256(canonicalJson(request.payload));
+  const { id, fingerprint } = identityOf(request);
   const inserted = await tx.sql(
     `insert into infra.idempotency_key (id, tenant_id, fingerprint, object_id, created_at) values ($1, $2, $3, $4, $5)
      on conflict (id) do nothing returning id`,
@@ -65,6 +63,15 @@ export async function once(tx: Tx, request: KeyedRequest, objectId: string): Pro
   if (!seen) throw new Refused(COMMON.idempotency_in_flight, { retryAfterSeconds: 1 });
   if (seen.fingerprint !== fingerprint) throw new Refused(COMMON.idempotency_conflict, AT_KEY);
   return { replayed: true, objectId: seen.object_id };
+}
+
+/** What a keyed request's row is found by, and what tells it from another request under the same key. */
+export function identityOf(request: Omit<KeyedRequest, "now">): Pick<IdempotencyKey, "id" | "fingerprint"> {
+  requireKey(request.key);
+  return {
+    id: sha256(JSON.stringify([request.tenantId, request.operation, ...(request.pathIds ?? []), request.key])),
+    fingerprint: sha256(canonicalJson(request.payload)),
+  };
 }
 
 /** Refuses a key that is not 1 to 256 printable ASCII characters without spaces. */

@@ -29,6 +29,28 @@ export interface Enqueued<P> {
   dueAt: Date;
 }
 
+/** A job as JSON, for a statement that appends it together with other rows by `appendJobsFrom`. */
+export interface OutboxJob {
+  readonly id: string;
+  readonly job: string;
+  readonly payload: unknown;
+  readonly due_at: Date;
+  readonly created_at: Date;
+}
+
+/** The id orders nothing, it only names the row. */
+export function outboxJob<P>(job: JobDefinition<P>, payload: P, now: Date, dueAt: Date = now): OutboxJob {
+  return { id: newId("outbox", now), job: job.name, payload, due_at: dueAt, created_at: now };
+}
+
+/** SQL that appends the jobs in `source.jobs`, a JSON array of `OutboxJob`. Whoever runs it wakes `OUTBOX_TOPIC`. */
+export function appendJobsFrom(source: string): string {
+  return `insert into infra.outbox (id, job, payload, due_at, created_at)
+    select j.id, j.job, j.payload, j.due_at, j.created_at
+    from ${source}, jsonb_to_recordset(${source}.jobs)
+      as j(id text, job text, payload jsonb, due_at timestamptz, created_at timestamptz)`;
+}
+
 /** Appends a job; the id orders nothing, it only names the row. */
 export function enqueue<P>(tx: Tx, job: JobDefinition<P>, payload: P, now: Date, dueAt: Date = now): Promise<void> {
   return enqueueAll(tx, job, [{ payload, dueAt }], now);

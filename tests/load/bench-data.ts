@@ -11,7 +11,7 @@ import { newKeyText } from "../../subgraphs/compute/api-key/key-text.ts";
 import { syncOffers } from "../../subgraphs/compute/offer/sync-offers.commands.ts";
 import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
 import { insertTeam } from "../../subgraphs/compute/team/team.commands.ts";
-import type { WorkloadRequest } from "../../subgraphs/compute/workload/create-workload.ts";
+import type { WorkloadRequest } from "../../subgraphs/compute/workload/judge.ts";
 
 /** A team of the bench with money enough, and a key of its own. */
 export interface Tenant {

@@ -9,7 +9,7 @@ import { Drain } from "../../infra/telemetry/drain.ts";
 import { readSettings } from "../../infra/telemetry/environment.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { allEntities } from "../../roles/entities.ts";
-import { takeEvent } from "../../roles/take-event.ts";
+import { takeEvents } from "../../roles/take-events.ts";
 import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
 import type { ComputeWorkerDeps } from "../../workers/compute/compute-workers.ts";
 import { createPlacer, placeStageJob } from "../../workers/compute/place-stage.ts";
@@ -38,7 +38,7 @@ async function work(): Promise<void> {
   const wakeups = await openWakeups({ ...stores, logger });
   drain.onClose("wake-ups", () => wakeups.close());
   db.announceTo((topic) => wakeups.announce(topic));
-  db.offerTo(takeEvent);
+  db.offerTo(takeEvents);
   const queue = await openQueue({ ...stores, logger });
   drain.onClose("queue", () => queue.close());
   const random = Math.random;

@@ -15,7 +15,7 @@ import { ELSEWHERE } from "../../infra/objects/storage-space.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { allEntities } from "../../roles/entities.ts";
 import { foreignNouns } from "../../roles/foreign-nouns.ts";
-import { takeEvent } from "../../roles/take-event.ts";
+import { takeEvents } from "../../roles/take-events.ts";
 import type { ComputeContext, ComputeServices } from "../../subgraphs/compute/compute-context.ts";
 import { buildComputeSubgraph } from "../../subgraphs/compute/index.ts";
 import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
@@ -77,7 +77,7 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
   const objects = await openDiskStore(folder);
   const sleepers = new Sleepers((error) => logger.error({ err: error }, "a wake-up failed"));
   db.announceTo((topic) => sleepers.wake(topic));
-  db.offerTo(takeEvent);
+  db.offerTo(takeEvents);
   const secretBox = new SecretBox({ id: "test", key: randomBytes(32) });
   const settings = { ...computeSettings, ...over };
   const compute: ComputeServices = {

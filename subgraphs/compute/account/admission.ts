@@ -62,22 +62,33 @@ export async function admit(tx: Tx, admission: Admission): Promise<void> {
   });
 }
 
+/**
+ * SQL: whether an account `a` lets in so many more workloads, of which none needs more credit than `leastMicros`. It is
+ * the same as to ask for one after the other: an admission takes no money, so only their number adds up.
+ */
+export function letsIn(sql: { count: string; leastMicros: string; monthStart: string }): string {
+  return `a.books_balanced and a.payment_method and a.active_runs + ${sql.count} <= a.concurrent_runs_limit
+      and a.balance_micros - a.held_micros >= ${sql.leastMicros}
+      and (a.monthly_cap_micros is null
+        or a.monthly_cap_micros - ${monthSpendSql(sql.monthStart)} - a.held_micros >= ${sql.leastMicros})`;
+}
+
 const ADMIT = `with admitted as (
     update compute.account a set active_runs = active_runs + 1
-    where id = $1 and books_balanced and payment_method and active_runs < concurrent_runs_limit
-      and balance_micros - held_micros >= $2
-      and (monthly_cap_micros is null
-        or monthly_cap_micros - ${monthSpendSql("$3")} - held_micros >= $2)
+    where id = $1 and ${letsIn({ count: "1", leastMicros: "$2", monthStart: "$3" })}
     returning id)
   select 1 / count(*) from admitted`;
 
 /** Work starts when its first window is paid for; a limit below that would only fail later. */
-function ownLimitTooSmall({ maxCostMicros, estimateMicros }: Admission): boolean {
+export function ownLimitTooSmall({
+  maxCostMicros,
+  estimateMicros,
+}: Pick<Admission, "maxCostMicros" | "estimateMicros">): boolean {
   return maxCostMicros !== null && maxCostMicros < estimateMicros;
 }
 
 /** Nothing left is a refusal even where the price is not known yet. */
-function leastCredit({ estimateMicros }: Admission): Micros {
+export function leastCredit({ estimateMicros }: Pick<Admission, "estimateMicros">): Micros {
   return estimateMicros > 0n ? estimateMicros : 1n;
 }
 

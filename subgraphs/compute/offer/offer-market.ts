@@ -71,7 +71,7 @@ export interface PriceOutlook extends Pick<Match, "nearest"> {
 
 /** The cheapest offer that a stage could be placed on, once silence, quarantine and other orders have passed. */
 export async function cheapestMatchingOffer(
-  market: OfferMarket,
+  market: Pick<OfferMarket, "view">,
   q: Queryer,
   spec: StageSpec,
   context: Pick<MatchContext, "now" | "tenantId" | "cpuFallback" | "defaults">,

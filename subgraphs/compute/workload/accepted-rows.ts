@@ -1,6 +1,6 @@
-import { instance, selectList } from "../../../infra/db/columns.ts";
-import type { Tx } from "../../../infra/db/database.ts";
-import { enqueue } from "../../../infra/db/outbox.ts";
+import { selectList } from "../../../infra/db/columns.ts";
+import type { OfferedEvent } from "../../../infra/db/offered-event.ts";
+import { appendJobsFrom, type OutboxJob, outboxJob } from "../../../infra/db/outbox.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { enforceDeadline, placeStage } from "../jobs.ts";
@@ -13,64 +13,89 @@ export interface AcceptedStage {
   spec: StageSpec;
 }
 
-/**
- * Writes a workload, its stages and its first event in one statement, and the jobs that go on with it: admission is the
- * busiest command. The first stage wants capacity at once; the first event has number 1, which the workload's row begins
- * with.
- */
-export async function insertAccepted(
-  tx: Tx,
-  actor: Actor,
-  { id, workload, stages, now }: { id: string; workload: ValidWorkload; stages: readonly AcceptedStage[]; now: Date },
-): Promise<Workload> {
+export interface Accepted {
+  id: string;
+  workload: ValidWorkload;
+  stages: readonly AcceptedStage[];
+  now: Date;
+}
+
+/** Everything that an accepted workload consists of, as JSON: a member for each of `ACCEPTED_COLUMNS`. */
+export interface AcceptedRow {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly owner_user_id: string | null;
+  readonly key_id: string;
+  readonly name: string;
+  readonly payload: unknown;
+  /** Decimal digits. */
+  readonly max_cost_micros: string | null;
+  readonly complete_by: Date | null;
+  readonly accepted_at: Date;
+  readonly event_id: string;
+  readonly event: Readonly<Record<string, unknown>>;
+  readonly stages: readonly unknown[];
+  readonly jobs: readonly OutboxJob[];
+}
+
+/** For `jsonb_to_recordset`. */
+export const ACCEPTED_COLUMNS = `id text, tenant_id text, owner_user_id text, key_id text, name text, payload jsonb,
+  max_cost_micros bigint, complete_by timestamptz, accepted_at timestamptz, event_id text, event jsonb, stages jsonb,
+  jobs jsonb`;
+
+/** The first stage wants capacity at once; the first event has number 1, which the workload's row begins with. */
+export function acceptedRow(actor: Actor, { id, workload, stages, now }: Accepted): AcceptedRow {
   const { payload, maxCostMicros, completeBy } = workload;
   const stageRows = stages.map((stage, position) => stageRow(stage, position, now));
-  const eventId = newId("event", now);
-  const event = acceptedEvent(workload, actor, stages[0]!.spec);
-  // Asked for in one turn, they leave in one write.
-  const [[row]] = await Promise.all([
-    tx.sql<Record<string, unknown>>(
-      `with accepted as (
-       insert into compute.workload as t (id, tenant_id, owner_user_id, key_id, name, status, revision, payload,
-         max_cost_micros, complete_by, spend_micros, held_micros, event_seq, log_seq, created_at, updated_at)
-       values ($1, $2, $3, $4, $5, 'accepted', 1, $6, $7, $8, 0, 0, 1, 0, $9, $9) returning ${selectList(Workload)}),
-     stages as (
-       insert into compute.stage (id, tenant_id, workload_id, stage_id, position, status, spec, continuity_mode, generation,
-         fence, completed_units, total_units, next_try_at, failed_offer_ids, recoveries, created_at)
-       select s.id, $2, $1, s.stage_id, s.position, s.status, s.spec, s.continuity_mode, 0, 0, 0, s.total_units, $9, '{}', 0, $9
-       from jsonb_to_recordset($10::jsonb) as s(id text, stage_id text, position int, status text, spec jsonb,
-         continuity_mode text, total_units int)),
-     event as (
-       insert into compute.workload_event (id, tenant_id, workload_id, seq, type, payload, created_at)
-       values ($11, $2, $1, 1, 'workload.accepted', $12, $9))
-     select * from accepted`,
-      [
-        id,
-        actor.tenantId,
-        actor.memberId,
-        actor.keyId,
-        payload.name ?? "",
-        JSON.stringify(payload),
-        maxCostMicros,
-        completeBy,
-        now,
-        JSON.stringify(stageRows),
-        eventId,
-        JSON.stringify(event),
-      ],
-    ),
-    tx.offer({
-      tenantId: actor.tenantId,
-      eventId,
-      type: "workload.accepted",
-      subject: { workload_id: id },
-      payload: event,
-      now,
-    }),
-    enqueue(tx, placeStage, { stageRunId: stageRows[0]!.id }, now),
-    completeBy ? enqueue(tx, enforceDeadline, { workloadId: id }, now, completeBy) : null,
-  ]);
-  return instance(Workload, row!);
+  return {
+    ...{ id, tenant_id: actor.tenantId, owner_user_id: actor.memberId, key_id: actor.keyId },
+    ...{ name: payload.name ?? "", payload, complete_by: completeBy, accepted_at: now },
+    max_cost_micros: maxCostMicros === null ? null : String(maxCostMicros),
+    event_id: newId("event", now),
+    event: acceptedEvent(workload, actor, stages[0]!.spec),
+    stages: stageRows,
+    jobs: [
+      outboxJob(placeStage, { stageRunId: stageRows[0]!.id }, now),
+      ...(completeBy ? [outboxJob(enforceDeadline, { workloadId: id }, now, completeBy)] : []),
+    ],
+  };
+}
+
+/**
+ * SQL: common table expressions that write each row of `source`, which has `ACCEPTED_COLUMNS`, with its stages, its first
+ * event and the jobs that go on with it; `accepted` answers the workloads. One statement, for admission is the busiest
+ * command. Whoever runs it wakes `OUTBOX_TOPIC`.
+ */
+export function acceptFrom(source: string): string {
+  return `accepted as (
+      insert into compute.workload as t (id, tenant_id, owner_user_id, key_id, name, status, revision, payload,
+        max_cost_micros, complete_by, spend_micros, held_micros, event_seq, log_seq, created_at, updated_at)
+      select id, tenant_id, owner_user_id, key_id, name, 'accepted', 1, payload, max_cost_micros, complete_by, 0, 0, 1, 0,
+        accepted_at, accepted_at
+      from ${source} returning ${selectList(Workload)}),
+    stages as (
+      insert into compute.stage (id, tenant_id, workload_id, stage_id, position, status, spec, continuity_mode, generation,
+        fence, completed_units, total_units, next_try_at, failed_offer_ids, recoveries, created_at)
+      select s.id, w.tenant_id, w.id, s.stage_id, s.position, s.status, s.spec, s.continuity_mode, 0, 0, 0, s.total_units,
+        w.accepted_at, '{}', 0, w.accepted_at
+      from ${source} w, jsonb_to_recordset(w.stages) as s(id text, stage_id text, position int, status text, spec jsonb,
+        continuity_mode text, total_units int)),
+    events as (
+      insert into compute.workload_event (id, tenant_id, workload_id, seq, type, payload, created_at)
+      select event_id, tenant_id, id, 1, 'workload.accepted', event, accepted_at from ${source}),
+    jobs as (${appendJobsFrom(source)})`;
+}
+
+/** What others are told of it. */
+export function acceptedOffer(row: AcceptedRow): OfferedEvent {
+  return {
+    tenantId: row.tenant_id,
+    eventId: row.event_id,
+    type: "workload.accepted",
+    subject: { workload_id: row.id },
+    payload: row.event,
+    now: row.accepted_at,
+  };
 }
 
 function stageRow({ draft, spec }: AcceptedStage, position: number, now: Date) {

@@ -1,31 +1,23 @@
+import { instance } from "../../../infra/db/columns.ts";
 import type { Database, Tx } from "../../../infra/db/database.ts";
 import { once, requireKey } from "../../../infra/db/idempotency.ts";
+import { OUTBOX_TOPIC } from "../../../infra/db/outbox.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
-import type { Micros } from "../../../infra/kernel/micros.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import { admit, admitting } from "../account/admission.ts";
 import { reportRefusedMoney } from "../account/report-refused-money.ts";
 import type { ComputeServices } from "../compute-context.ts";
-import { microsFor } from "../ledger/price.ts";
-import { cheapestMatchingOffer } from "../offer/offer-market.ts";
-import type { StageSpec } from "../stage/stage.entity.ts";
-import { topics } from "../topics.ts";
-import { insertAccepted } from "./accepted-rows.ts";
+import { ACCEPTED_COLUMNS, acceptedOffer, acceptedRow, acceptFrom } from "./accepted-rows.ts";
+import { admitInCompany } from "./admit-in-company.ts";
+import { estimateStart } from "./estimate-start.ts";
+import { judge, type WorkloadRequest } from "./judge.ts";
 import { checkCapacity, pinReferences } from "./references.ts";
 import { checkStorable } from "./validate/storable.ts";
-import { type ValidWorkload, validateWorkload } from "./validate/validate.ts";
+import type { ValidWorkload } from "./validate/validate.ts";
 import { Workload } from "./workload.entity.ts";
-import type { WorkloadPayload } from "./workload.payload.ts";
 
 export type WorkloadDeps = ComputeServices & { readonly db: Database };
-
-/** What a caller sends: a request in wire spelling without members that mean nothing and without nulls. */
-export interface WorkloadRequest {
-  payload: Partial<WorkloadPayload>;
-  /** Pointers of members that the request's text repeats; only `rl` minds. */
-  repeatedMembers?: readonly string[];
-}
 
 export interface Submitted {
   workload: Workload;
@@ -49,11 +41,15 @@ export async function createWorkload(
   const id = newId("workload", now);
   const { tenantId } = actor;
   const shortage = await deps.space.shortage();
+  const keyed = { tenantId, operation: "createWorkload", key, payload: input.payload, now };
+  const joined = shortage ? null : await admitInCompany(deps, actor, { id, keyed, request: input });
+  if (joined) return { workload: joined, replayed: false };
   try {
     return await admitting(deps.db, async (tx) => {
-      const keyed = { tenantId, operation: "createWorkload", key, payload: input.payload, now };
       const first = await once(tx, keyed, id);
-      if (first.replayed) return { workload: await requireWorkload(tx, tenantId, first.objectId), replayed: true };
+      // Its own id: the joined admission was committed, and its answer was lost.
+      if (first.replayed)
+        return { workload: await requireWorkload(tx, tenantId, first.objectId), replayed: first.objectId !== id };
       if (shortage) throw storageFull(shortage);
       const workload = judge(deps, input, now);
       return { workload: await accept(tx, deps, actor, { id, workload, now }), replayed: false };
@@ -70,12 +66,6 @@ async function afterRefusal(deps: WorkloadDeps, tenantId: string, refused: Refus
   await reportRefusedMoney(deps.db, tenantId, refused, now).catch((err: unknown) =>
     deps.logger.error({ err, tenantId }, "a refusal for want of money was not recorded"),
   );
-}
-
-/** Judges a request without looking at anything but itself and the settings. */
-export function judge(deps: Pick<ComputeServices, "settings">, request: WorkloadRequest, now: Date): ValidWorkload {
-  const given = { requirements: {}, outcome: {}, policy: {}, continuity: {}, ...request.payload };
-  return validateWorkload(given, { ...deps.settings, now, repeatedMembers: request.repeatedMembers ?? [] });
 }
 
 /** It passes: what runs ends, retention and operators make room. */
@@ -99,32 +89,21 @@ async function accept(tx: Tx, deps: WorkloadDeps, actor: Actor, acceptance: Acce
   const { tenantId } = actor;
   await checkCapacity(tx, deps, { tenantId, workload, now });
   const stages = await pinReferences(tx, deps, { tenantId, workload, holderId: id, now });
+  const accepted = acceptedRow(actor, { ...acceptance, stages });
   // What does not wait for each other leaves in one write.
-  const [estimateMicros, row] = await Promise.all([
-    estimate(tx, deps, tenantId, stages[0]!.spec, now),
-    insertAccepted(tx, actor, { ...acceptance, stages }),
+  const [estimateMicros, [row]] = await Promise.all([
+    estimateStart(tx, deps, { tenantId, spec: stages[0]!.spec, now }),
+    tx.sql<Record<string, unknown>>(ACCEPT_ONE, [JSON.stringify([accepted])]),
+    tx.offer(acceptedOffer(accepted)),
   ]);
-  tx.wake(topics.workload(id));
-  await admit(tx, { tenantId, estimateMicros, maxCostMicros: row.maxCostMicros, now });
-  return row;
+  tx.wake(OUTBOX_TOPIC);
+  await admit(tx, { tenantId, estimateMicros, maxCostMicros: workload.maxCostMicros, now });
+  return instance(Workload, row!);
 }
 
-/** What has to be held for the first window on the cheapest capacity that fits; zero when none does, and the workload will wait. */
-async function estimate(tx: Tx, deps: WorkloadDeps, tenantId: string, spec: StageSpec, now: Date): Promise<Micros> {
-  const { settings } = deps;
-  const { cheapest } = await cheapestMatchingOffer(deps.market, tx, spec, {
-    now,
-    tenantId,
-    cpuFallback: settings.cpuFallback,
-    defaults: { cpuMillis: settings.defaultCpuMillis, memoryMb: settings.defaultMemoryMb },
-  });
-  if (!cheapest) return 0n;
-  const price = {
-    rateMicrosPerHour: cheapest.offer.rateMicrosPerHour,
-    feeBasisPoints: settings.feeBasisPoints,
-  };
-  return microsFor(price, settings.firstWindowMs);
-}
+const ACCEPT_ONE = `with asked as (select * from jsonb_to_recordset($1::jsonb) as r(${ACCEPTED_COLUMNS})),
+  ${acceptFrom("asked")}
+  select * from accepted`;
 
 async function requireWorkload(tx: Tx, tenantId: string, id: string): Promise<Workload> {
   const workload = await tx.row(Workload, "where t.tenant_id = $1 and t.id = $2", [tenantId, id]);

@@ -1,12 +1,13 @@
 import type { Queryer, Tx } from "../../../infra/db/database.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
-import type { AdmittedConnection, ConnectionReference, PinnedAsset } from "../../data/published.ts";
+import type { AdmittedConnection, ConnectionReference, PinnedAsset, PinnedSecret } from "../../data/published.ts";
 import type { ComputeServices } from "../compute-context.ts";
-import type { SinkSpec, StageSpec } from "../stage/stage.entity.ts";
+import type { SinkSpec } from "../stage/stage.entity.ts";
+import type { AcceptedStage } from "./accepted-rows.ts";
 import { runEnvironment } from "./run-environment.ts";
 import { requireDistinctTargets } from "./validate/outputs.ts";
 import { at } from "./validate/refuse.ts";
-import type { StageDraft, ValidWorkload } from "./validate/validate.ts";
+import type { ValidWorkload } from "./validate/validate.ts";
 import { WORKLOAD } from "./workload.refusals.ts";
 
 type Ports = Pick<ComputeServices, "assets" | "secrets" | "connections" | "pools" | "market">;
@@ -71,7 +72,7 @@ export async function pinReferences(
   tx: Tx,
   ports: Ports,
   { tenantId, workload, holderId, now }: ReferenceCheck & { holderId: string },
-): Promise<{ draft: StageDraft; spec: StageSpec }[]> {
+): Promise<AcceptedStage[]> {
   const wanted = assetsOf(workload);
   const pinned = new Map<string, PinnedAsset>();
   if (wanted.length > 0) {
@@ -93,6 +94,31 @@ export async function pinReferences(
   const references = connectionsOf(workload);
   const connections =
     references.length > 0 ? await ports.connections.pin(tx, { tenantId, references, holderId, now }) : [];
+  return completeStages(workload, holderId, { pinned, secrets, connections });
+}
+
+/** Whether the workload refers to nothing that has to be pinned, and to no capacity that may be missing for good. */
+export function refersToNothing(workload: ValidWorkload): boolean {
+  return (
+    assetsOf(workload).length === 0 &&
+    workload.secretRefs.length === 0 &&
+    connectionsOf(workload).length === 0 &&
+    !workload.needsIsolation &&
+    workload.stages[0]!.spec.placement.kind !== "pool"
+  );
+}
+
+interface Pinned {
+  pinned: ReadonlyMap<string, PinnedAsset>;
+  secrets: readonly PinnedSecret[];
+  connections: readonly AdmittedConnection[];
+}
+
+export const NOTHING_PINNED: Pinned = { pinned: new Map(), secrets: [], connections: [] };
+
+/** A workload's stages with what was pinned for them. */
+export function completeStages(workload: ValidWorkload, holderId: string, found: Pinned): AcceptedStage[] {
+  const { pinned, secrets, connections } = found;
   const sinks = sinksOf(workload, connections);
   const live = workload.liveConnection === null ? null : connections[0]!;
   const assetSpec = (assetId: string) => {

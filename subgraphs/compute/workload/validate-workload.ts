@@ -1,6 +1,7 @@
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
-import { judge, type WorkloadDeps, type WorkloadRequest } from "./create-workload.ts";
+import type { WorkloadDeps } from "./create-workload.ts";
+import { judge, type WorkloadRequest } from "./judge.ts";
 import { checkReferences } from "./references.ts";
 import { checkStorable } from "./validate/storable.ts";
 import type { WorkloadPayload } from "./workload.payload.ts";

@@ -8,7 +8,7 @@ import { dataEntities } from "../entities.ts";
 import { SecretBox } from "../secret/secret-box.ts";
 import { putWebhook, type WebhookDeps } from "../webhook/webhook.commands.ts";
 import { AccountEvent } from "./account-event.entity.ts";
-import { appendAccountEvent, takeOfferedEvent } from "./append-account-event.ts";
+import { appendAccountEvent, takeOfferedEvents } from "./append-account-event.ts";
 
 let database: TestDatabase;
 const now = new Date("2026-03-01T12:00:00Z");
@@ -88,10 +88,12 @@ test("what other domains offer goes to the account stream if it is an account ev
   await putWebhook(deps, actor, { url: "https://example.com/" }, now);
   const offer = (type: string, eventId: string) =>
     database.db.command((tx) =>
-      takeOfferedEvent(tx, {
-        ...{ tenantId: "team_1", type, eventId, subject: { workload_id: "wl_1" }, now },
-        payload: { status: "x" },
-      }),
+      takeOfferedEvents(tx, [
+        {
+          ...{ tenantId: "team_1", type, eventId, subject: { workload_id: "wl_1" }, now },
+          payload: { status: "x" },
+        },
+      ]),
     );
   await offer("benchmark.completed", "evt_1");
   await offer("workload.running", "evt_2");

@@ -2,7 +2,7 @@ import type { Tx } from "../../../infra/db/database.ts";
 import type { OfferedEvent } from "../../../infra/db/offered-event.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import type { JsonValue } from "../../../infra/kernel/json-value.ts";
-import { offerDelivery } from "../delivery/offer-delivery.ts";
+import { offerDeliveries } from "../delivery/offer-delivery.ts";
 import { dataTopics } from "../topics.ts";
 import { type AccountEventType, isAccountEvent, restOf } from "./event-types.ts";
 
@@ -23,11 +23,15 @@ export function appendAccountEvent(tx: Tx, event: NewAccountEvent): Promise<void
 }
 
 /** What other domains offer: an account event is appended to its stream, any other has been recorded and is only sent. */
-export function takeOfferedEvent(tx: Tx, event: OfferedEvent): Promise<void> {
-  const { type, subject, payload } = event;
-  return isAccountEvent(type)
-    ? append(tx, { ...event, type, payload: { ...subject, ...payload } })
-    : offerDelivery(tx, event);
+export async function takeOfferedEvents(tx: Tx, events: readonly OfferedEvent[]): Promise<void> {
+  for (const event of events) {
+    const { type, subject, payload } = event;
+    if (isAccountEvent(type)) await append(tx, { ...event, type, payload: { ...subject, ...payload } });
+  }
+  await offerDeliveries(
+    tx,
+    events.filter(({ type }) => !isAccountEvent(type)),
+  );
 }
 
 async function append(tx: Tx, event: OfferedEvent & { type: AccountEventType }): Promise<void> {
@@ -42,7 +46,7 @@ async function append(tx: Tx, event: OfferedEvent & { type: AccountEventType }):
        select $1, $2, stream.last_seq, $3, $4, $5 from stream`,
       [eventId, tenantId, type, JSON.stringify(payload), now],
     ),
-    offerDelivery(tx, event),
+    offerDeliveries(tx, [event]),
   ]);
   tx.wake(dataTopics.accountEvents(tenantId));
 }

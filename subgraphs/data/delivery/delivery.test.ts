@@ -11,7 +11,7 @@ import { SecretBox } from "../secret/secret-box.ts";
 import { putWebhook } from "../webhook/webhook.commands.ts";
 import { WebhookDelivery } from "./delivery.entity.ts";
 import { deliveryBody } from "./delivery-body.ts";
-import { offerDelivery } from "./offer-delivery.ts";
+import { offerDeliveries } from "./offer-delivery.ts";
 import { pendingTeams } from "./queue-deliveries.ts";
 import { sweepDeliveries } from "./sweep-deliveries.ts";
 
@@ -41,7 +41,7 @@ async function put(tenantId: string): Promise<void> {
   const deps = { db: database.db, box, exceptions: new PrivateExceptions([]) };
   await putWebhook(deps, actor, { url: "https://example.com/" }, now);
 }
-const offer = (over?: Partial<OfferedEvent>) => database.db.command((tx) => offerDelivery(tx, event(over)));
+const offer = (over?: Partial<OfferedEvent>) => database.db.command((tx) => offerDeliveries(tx, [event(over)]));
 
 test("a body names what it is about beside the payload", () => {
   expect(JSON.parse(deliveryBody("dlv_1", event()))).toEqual({

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { newId } from "../../../infra/kernel/ids.ts";
-import type { WorkloadRequest } from "../../../subgraphs/compute/workload/create-workload.ts";
+import type { WorkloadRequest } from "../../../subgraphs/compute/workload/judge.ts";
 import type { BareDatabase } from "./bare-database.ts";
 
 const IDEMPOTENCY =

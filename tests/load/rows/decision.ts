@@ -7,7 +7,7 @@ import type { Offer } from "../../../subgraphs/compute/offer/offer.entity.ts";
 import { OfferMarket } from "../../../subgraphs/compute/offer/offer-market.ts";
 import { needDefaults } from "../../../subgraphs/compute/placement/placement-deps.ts";
 import type { StageSpec } from "../../../subgraphs/compute/stage/stage.entity.ts";
-import { judge } from "../../../subgraphs/compute/workload/create-workload.ts";
+import { judge } from "../../../subgraphs/compute/workload/judge.ts";
 import { benchSettings, machineKinds, offerAll, silentMarket, smallRequest } from "../bench-data.ts";
 import type { Bench } from "../bench-place.ts";
 import { type BenchRow, comparedLatencies, type Outcome } from "../bench-row.ts";

@@ -8,7 +8,7 @@ import { ELSEWHERE } from "../../../infra/objects/storage-space.ts";
 import { createLogger } from "../../../infra/telemetry/logger.ts";
 import { allEntities } from "../../../roles/entities.ts";
 import { foreignNouns } from "../../../roles/foreign-nouns.ts";
-import { takeEvent } from "../../../roles/take-event.ts";
+import { takeEvents } from "../../../roles/take-events.ts";
 import { OfferMarket } from "../../../subgraphs/compute/offer/offer-market.ts";
 import { createWorkload, type WorkloadDeps } from "../../../subgraphs/compute/workload/create-workload.ts";
 import { assetPins } from "../../../subgraphs/data/asset/asset-pins.ts";
@@ -89,7 +89,7 @@ async function open(bench: Bench, name: string, redisUrl: string | null): Promis
   const wakeups = await openWakeups({ databaseUrl: url, redisUrl: redisUrl ?? undefined, logger });
   bench.onClose(`wake-ups of ${name}`, () => wakeups.close());
   db.announceTo((topic) => wakeups.announce(topic));
-  db.offerTo(takeEvent);
+  db.offerTo(takeEvents);
   await offerAll(db, silentMarket(machineKinds(WORKER_OFFERS)));
   const unused = null as never; // no workload of the bench names a secret or has results
   const deps: WorkloadDeps = {
