@@ -1,4 +1,3 @@
-import { DiskSpace } from "../infra/objects/storage-space.ts";
 import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
 import { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
 import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
@@ -8,6 +7,7 @@ import { pools } from "../subgraphs/pools/pool/pool.port.ts";
 import { computeSettings } from "./compute-settings.ts";
 import { foreignNouns } from "./foreign-nouns.ts";
 import type { Parts } from "./parts.ts";
+import { spaceOf } from "./space.ts";
 
 /** What the commands and resolvers of compute are given. `origin` is where this process is reached, as far as is known. */
 export function computeServices(parts: Parts, origin: string): ComputeServices {
@@ -22,12 +22,7 @@ export function computeServices(parts: Parts, origin: string): ComputeServices {
     exists: foreignNouns,
     wakeups: parts.wakeups,
     objects: parts.objects.results,
-    space: new DiskSpace({
-      folder: parts.settings.dataDir,
-      reserveBytes: parts.settings.diskReserveMib * 1024 * 1024,
-      clock: parts.clock,
-      logger: parts.logger,
-    }),
+    space: spaceOf(parts),
     logger: parts.logger,
   };
 }

@@ -73,8 +73,8 @@ export interface ObjectStore {
   list(page: ListingPage): Promise<ListedObject[]>;
   /** Removes what puts left behind that were cut short more than `olderThanMs` ago; says how many they were. */
   sweepTemp(olderThanMs: number): Promise<number>;
-  /** Resolves when the store can be written; rejects with the reason otherwise. */
-  ping(): Promise<void>;
+  /** Resolves when the store takes `probeBytes`, a few unless told; rejects with the reason otherwise. Nothing is left. */
+  ping(probeBytes?: number): Promise<void>;
 }
 
 /** What a link to an object is made for. */

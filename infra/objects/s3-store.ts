@@ -111,9 +111,9 @@ export class S3Store implements ObjectStore, CanLink {
     return (await this.#sweepUploads(before)) + (await this.#sweepObjects(before));
   }
 
-  async ping(): Promise<void> {
+  async ping(probeBytes = 4): Promise<void> {
     const key = this.#temp();
-    await putWhole(this.#within, key, Buffer.from("ping"));
+    await putWhole(this.#within, key, Buffer.alloc(probeBytes));
     await this.#delete(key);
   }
 

@@ -11,6 +11,16 @@ export interface StorageSpace {
 /** Of a process that keeps nothing on a disk of its own. */
 export const ELSEWHERE: StorageSpace = { shortage: async () => null };
 
+/** Room is where all of several have some; what the first without any says is told. */
+export function everySpace(spaces: readonly StorageSpace[]): StorageSpace {
+  return {
+    shortage: async () => {
+      const answers = await Promise.all(spaces.map((space) => space.shortage()));
+      return answers.find((answer) => answer !== null) ?? null;
+    },
+  };
+}
+
 export interface DiskSpaceSettings {
   /** A folder on the file system that fills up. */
   folder: string;
