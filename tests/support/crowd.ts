@@ -1,8 +1,12 @@
 import http from "node:http";
+import { inspect } from "node:util";
 import { type Client, createClient } from "graphql-ws";
 import WebSocket from "ws";
 import type { PlatformClient } from "./platform-client.ts";
 import { until } from "./until.ts";
+
+/** Enough to tell one kind of complaint from another. */
+const COMPLAINT_LENGTH = 400;
 
 /** How the readers of a crowd go: by closing each stream, by cutting the connections, or by waiting to be sent away. */
 export type Leaving = "close" | "cut" | "stay";
@@ -23,6 +27,8 @@ export interface CrowdPlan {
 export class Crowd {
   /** Streams that have ended, whoever ended them. */
   ended = 0;
+  /** What streams said that were not let in or broke off, and how many said so. */
+  readonly complaints = new Map<string, number>();
   readonly size: number;
   readonly #sockets: Client[] = [];
   readonly #wires: WebSocket[] = [];
@@ -64,8 +70,12 @@ export class Crowd {
     });
     this.#sockets.push(socket);
     const end = () => void this.ended++;
+    const fail = (error: unknown) => {
+      end();
+      this.#complain(error);
+    };
     for (let n = 0; n < plan.perSocket; n++) {
-      const sink = { next: () => {}, error: end, complete: end };
+      const sink = { next: () => {}, error: fail, complete: end };
       this.#unsubscribe.push(socket.subscribe({ query: plan.document, variables: variables() }, sink));
     }
   }
@@ -81,10 +91,18 @@ export class Crowd {
       if (!over) this.ended++;
       over = true;
     };
-    request.on("response", (response) => response.resume().on("close", end).on("error", end));
+    request.on("response", (response) => {
+      if (response.statusCode !== 200) this.#complain(`the stream answered ${response.statusCode}`);
+      response.resume().on("close", end).on("error", end);
+    });
     request.on("error", end).on("close", end);
     request.end(JSON.stringify({ query, variables }));
     this.#requests.push(request);
+  }
+
+  #complain(said: unknown): void {
+    const complaint = inspect(said, { depth: 3, breakLength: Number.POSITIVE_INFINITY }).slice(0, COMPLAINT_LENGTH);
+    this.complaints.set(complaint, (this.complaints.get(complaint) ?? 0) + 1);
   }
 }
 
