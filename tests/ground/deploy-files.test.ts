@@ -72,6 +72,13 @@ test("compose.yaml publishes the port that the gateway listens on, keeps jobs in
   expect(text).toContain(`http://127.0.0.1:${PORT}/readyz`);
 });
 
+test("compose.yaml waits for the database that others reach, and reaps what guests leave behind", () => {
+  const services = composeServices();
+  // A new data folder is prepared by a server on a socket alone, which must not count as the database.
+  expect(services.postgres!.healthcheck.test.join(" ")).toMatch(/^CMD pg_isready -h 127\.0\.0\.1 /);
+  for (const name of Object.keys(composeProcesses())) expect(services[name], name).toMatchObject({ init: true });
+});
+
 test("the image listens where compose.yaml expects it, and starts the program that the build makes", () => {
   const image = readFileSync(projectFile("infra", "deploy", "Dockerfile"), "utf8");
   expect(image).toContain(`EXPOSE ${composeServices().gateway!.environment.PORT}`);

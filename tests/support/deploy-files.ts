@@ -17,6 +17,8 @@ interface ComposeService {
   command: string[];
   environment: Record<string, string>;
   ports?: string[];
+  init?: boolean;
+  healthcheck: { test: string[] };
 }
 
 /** Where values of the operator's own environment stand in the files; `${NAME:-default}` has one of its own. */
