@@ -5,7 +5,7 @@ import { killAll } from "../support/process-table.ts";
 import { guestVictim, isReady, type Victim } from "./victims.ts";
 
 /**
- * What dies where roles are processes of their own: one of them, the second ones of two, both workers, the agent that
+ * What dies where roles are processes of their own: one of them, both workers, the agent that
  * holds guests, everything that serves and works, a guest, or every connection to the database.
  */
 export const PROCESS_VICTIMS = [
