@@ -6,8 +6,8 @@ import { inOneProcess } from "./target.ts";
 import { ONE_PROCESS, roundsOfThisRun, TURN } from "./turn.ts";
 
 /**
- * A bounded part of what `npm run soak` does for hours: each run kills a few victims, at moments that no other run of its
- * cycle has. The same ones again: `NODUS_TEST_SEED=7 npm test -- tests/crash/seeded-deaths.test.ts`.
+ * A bounded part of what `npm run soak` does for hours: a few victims, at moments that no other turn has. Those of another
+ * turn: `NODUS_TEST_SEED=7 npm test -- tests/crash/seeded-deaths.test.ts`.
  */
 const platform = sharedPlatform();
 
