@@ -96,3 +96,14 @@ test("the target of systemd wants every unit", () => {
       .sort(),
   );
 });
+
+test("units leave bubblewrap what it needs, and guests their lives when their supervisor is killed", () => {
+  const unit = (name: string) =>
+    readFileSync(projectFile("infra", "deploy", "systemd", `nodus-${name}.service`), "utf8");
+  for (const name of ["worker", "host-agent"])
+    expect(unit(name)).not.toMatch(
+      /^(RestrictNamespaces|ProtectKernel\w+|ProtectControlGroups|ProtectProc|PrivateDevices)=/m,
+    );
+  expect(unit("host-agent")).toMatch(/^KillMode=process$/m);
+  for (const name of Object.keys(systemdProcesses())) expect(unit(name), name).toMatch(/^StartLimitIntervalSec=0$/m);
+});
