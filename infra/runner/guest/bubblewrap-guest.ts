@@ -137,6 +137,9 @@ class BubblewrapGuest implements Guest {
     monitor.stderr?.setEncoding("utf8").on("data", (text: string) => {
       if (this.#diagnostics.length < 4096) this.#diagnostics += text;
     });
+    // Until its command begins, it is our own code that runs: that does not queue behind what others' commands do.
+    group?.weigh("first");
+    watch.onBegin(() => group?.weigh("as limited"));
     // What the command leaves behind ends with it.
     watch.onExit(() => this.kill());
     watch.onTimeout(() => this.kill());

@@ -13,6 +13,7 @@ export class CommandWatch {
   #begun = false;
   #failure: StartFailure | null = null;
   #exit: { code: number | null; signal: string | null } | null = null;
+  #beginListener: () => void = () => {};
   #exitListener: () => void = () => {};
   #timeoutListener: () => void = () => {};
 
@@ -25,6 +26,11 @@ export class CommandWatch {
       this.over({ kind: "internal", message: `the guest did not start within ${START_TIMEOUT_MS} ms` });
       this.#timeoutListener();
     }, START_TIMEOUT_MS);
+  }
+
+  /** Called just before the command may run. */
+  onBegin(listener: () => void): void {
+    this.#beginListener = listener;
   }
 
   /** Called when the command is over, or never started. */
@@ -41,8 +47,10 @@ export class CommandWatch {
   }
 
   hear(message: FromInit): void {
-    if (message.event === "starting") this.#begun = true;
-    else if (message.event === "started" && this.#state === "starting") {
+    if (message.event === "starting") {
+      this.#begun = true;
+      this.#beginListener();
+    } else if (message.event === "started" && this.#state === "starting") {
       clearTimeout(this.#timer);
       this.#state = "running";
       this.#settleStart(null);

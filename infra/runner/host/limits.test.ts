@@ -1,9 +1,17 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HostFixture, orderSpec, until } from "../testing/host-fixture.ts";
 
 const MIB = 2 ** 20;
 const python = (code: string) => ["python3", "-c", code];
+
+/** The weight of a guest's control group in units of version 1, whichever the machine has; null without one. */
+function sharesOf(orderId: string): number | null {
+  const [v1] = globSync(`/sys/fs/cgroup/cpu/**/nodus-*/${orderId}/cpu.shares`);
+  if (v1) return Number(readFileSync(v1, "utf8"));
+  const [v2] = globSync(`/sys/fs/cgroup/**/nodus-*/${orderId}/cpu.weight`);
+  return v2 ? Math.round((Number(readFileSync(v2, "utf8")) * 1024) / 100) : null;
+}
 
 const NO_SPACE = /No space left on device$/;
 
@@ -43,6 +51,15 @@ describe("the limits of a guest", () => {
     expect(Number(/stopped at (\d+)/.exec(order.log.toString())?.[1])).toBeLessThan(50 + 24);
     expect(order.exit?.code).toBe(0);
     expect(neighbour.log.toString()).toBe("fine\n");
+  });
+
+  it("weigh a command by its share of the processor from its first instruction on", async () => {
+    const order = await host.launch(orderSpec(["sleep", "60"], { limits: { cpuMillis: 250 } }));
+    await until(() => order.of("phase").some(({ phase }) => phase === "running"), "the command runs");
+    const { isolation } = await host.client.ask({ op: "hello", intakeUrl: host.intake.url });
+    expect(sharesOf(order.spec.orderId)).toBe(isolation.limits === "rlimits" ? null : 256);
+    await host.client.ask({ op: "terminate", orderId: order.spec.orderId });
+    await until(() => order.ended, "it ends");
   });
 
   it("bound open files", async () => {

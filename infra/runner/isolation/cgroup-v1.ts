@@ -10,7 +10,7 @@ import {
   tryWriteKernelFile,
   writeKernelFile,
 } from "./cgroup-files.ts";
-import type { GroupLimits, LimitGroup, LimitGroups, NoGroups } from "./cgroups.ts";
+import type { CpuWeight, GroupLimits, LimitGroup, LimitGroups, NoGroups } from "./cgroups.ts";
 
 /** Without these two a guest could starve the machine; the others are a gain where they are. */
 const REQUIRED = ["memory", "pids"] as const;
@@ -50,7 +50,7 @@ export function cgroupV1(base: string, procSelfCgroup: string, root = "/sys/fs/c
   return {
     kind: "cgroup-v1",
     create: (name, limits) => limited(directoriesOf(parents, name), limits),
-    leftovers: () => childGroups(parents.get("memory")!).map((name) => new GroupV1(directoriesOf(parents, name))),
+    leftovers: () => childGroups(parents.get("memory")!).map((name) => new GroupV1(directoriesOf(parents, name), 0)),
     close: async () => void (await Promise.all([...parents.values()].map(removeGroup))),
   };
 }
@@ -65,20 +65,36 @@ function limited(directories: Directories, limits: GroupLimits): LimitGroup {
   writeKernelFile(memory, "memory.limit_in_bytes", limits.memoryBytes);
   tryWriteKernelFile(memory, "memory.memsw.limit_in_bytes", limits.memoryBytes);
   writeKernelFile(directories.get("pids")!, "pids.max", limits.processes);
-  const cpu = directories.get("cpu");
-  if (cpu) tryWriteKernelFile(cpu, "cpu.shares", Math.max(2, Math.round((limits.cpuMillis * 1024) / 1000)));
-  return new GroupV1(directories);
+  const group = new GroupV1(directories, limits.cpuMillis);
+  group.weigh("as limited");
+  return group;
 }
+
+/** 1,024 is the weight of one core's worth; the kernel takes 2 to 262,144. */
+function sharesOf(cpuMillis: number): number {
+  return Math.min(MOST_SHARES, Math.max(2, Math.round((cpuMillis * 1024) / 1000)));
+}
+
+const MOST_SHARES = 262_144;
 
 class GroupV1 implements LimitGroup {
   readonly #directories: Directories;
+  readonly #cpuMillis: number;
 
-  constructor(directories: Directories) {
+  /** `cpuMillis` is 0 for a leftover, whose limits nobody knows any more. */
+  constructor(directories: Directories, cpuMillis: number) {
     this.#directories = directories;
+    this.#cpuMillis = cpuMillis;
   }
 
   place(pid: number): void {
     for (const directory of this.#directories.values()) writeKernelFile(directory, "cgroup.procs", pid);
+  }
+
+  weigh(how: CpuWeight): void {
+    const directory = this.#directories.get("cpu");
+    if (directory)
+      tryWriteKernelFile(directory, "cpu.shares", how === "first" ? MOST_SHARES : sharesOf(this.#cpuMillis));
   }
 
   memoryBytes(): number | null {

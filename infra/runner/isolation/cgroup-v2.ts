@@ -11,7 +11,7 @@ import {
   tryWriteKernelFile,
   writeKernelFile,
 } from "./cgroup-files.ts";
-import type { GroupLimits, LimitGroup, LimitGroups, NoGroups } from "./cgroups.ts";
+import type { CpuWeight, GroupLimits, LimitGroup, LimitGroups, NoGroups } from "./cgroups.ts";
 
 const REQUIRED = ["memory", "pids"];
 
@@ -50,7 +50,7 @@ export function cgroupV2(
   return {
     kind: "cgroup-v2",
     create: (name, limits) => limited(join(parent, name), limits),
-    leftovers: () => childGroups(parent).map((name) => new GroupV2(join(parent, name))),
+    leftovers: () => childGroups(parent).map((name) => new GroupV2(join(parent, name), 0)),
     close: async () => void (await removeGroup(parent)),
   };
 }
@@ -76,20 +76,34 @@ function limited(directory: string, limits: GroupLimits): LimitGroup {
   writeKernelFile(directory, "memory.max", limits.memoryBytes);
   tryWriteKernelFile(directory, "memory.swap.max", 0);
   writeKernelFile(directory, "pids.max", limits.processes);
-  // 100 is the weight of one core's worth; the kernel takes 1 to 10,000.
-  tryWriteKernelFile(directory, "cpu.weight", Math.min(10_000, Math.max(1, Math.round(limits.cpuMillis / 10))));
-  return new GroupV2(directory);
+  const group = new GroupV2(directory, limits.cpuMillis);
+  group.weigh("as limited");
+  return group;
 }
+
+/** 100 is the weight of one core's worth; the kernel takes 1 to 10,000. */
+function weightOf(cpuMillis: number): number {
+  return Math.min(MOST_WEIGHT, Math.max(1, Math.round(cpuMillis / 10)));
+}
+
+const MOST_WEIGHT = 10_000;
 
 class GroupV2 implements LimitGroup {
   readonly #directory: string;
+  readonly #cpuMillis: number;
 
-  constructor(directory: string) {
+  /** `cpuMillis` is 0 for a leftover, whose limits nobody knows any more. */
+  constructor(directory: string, cpuMillis: number) {
     this.#directory = directory;
+    this.#cpuMillis = cpuMillis;
   }
 
   place(pid: number): void {
     writeKernelFile(this.#directory, "cgroup.procs", pid);
+  }
+
+  weigh(how: CpuWeight): void {
+    tryWriteKernelFile(this.#directory, "cpu.weight", how === "first" ? MOST_WEIGHT : weightOf(this.#cpuMillis));
   }
 
   memoryBytes(): number | null {

@@ -45,6 +45,14 @@ describe("control groups v2", () => {
     expect(existsSync(join(root.path, "user.slice/nodus-x-host"))).toBe(false);
   });
 
+  it("go before all others for as long as they are told to", () => {
+    const group = groups().create("ord_1", LIMITS);
+    group.weigh("first");
+    expect(root.read("user.slice/nodus-x/ord_1/cpu.weight")).toBe("10000");
+    group.weigh("as limited");
+    expect(root.read("user.slice/nodus-x/ord_1/cpu.weight")).toBe("50");
+  });
+
   it("tell what the kernel counted", () => {
     const group = groups().create("ord_1", LIMITS);
     root.write("user.slice/nodus-x/ord_1/memory.events", "low 0\nhigh 0\nmax 7\noom 2\noom_kill 3\noom_group_kill 0\n");
@@ -106,6 +114,14 @@ describe("control groups v1", () => {
     expect(root.read("cpu/nodus-x/ord_1/cpu.shares")).toBe("512");
     for (const home of ["memory/own", "pids/own", "cpu", "cpuacct"])
       expect(root.read(`${home}/nodus-x/ord_1/cgroup.procs`)).toBe("7");
+  });
+
+  it("go before all others for as long as they are told to", () => {
+    const group = (cgroupV1("nodus-x", own, root.path) as LimitGroups).create("ord_1", LIMITS);
+    group.weigh("first");
+    expect(root.read("cpu/nodus-x/ord_1/cpu.shares")).toBe("262144");
+    group.weigh("as limited");
+    expect(root.read("cpu/nodus-x/ord_1/cpu.shares")).toBe("512");
   });
 
   it("are refused without memory or pids", () => {

@@ -8,10 +8,18 @@ export interface GroupLimits {
   processes: number;
 }
 
+export type CpuWeight = "as limited" | "first";
+
 /** The control group of one guest. */
 export interface LimitGroup {
   /** Moves a process in; what it forks from then on is in as well. Throws when the process is gone. */
   place(pid: number): void;
+  /**
+   * How its processes are weighed against other guests' from now on: by the guest's limits, or before all others, which
+   * is for as long as no code of the guest runs yet. A dying guest is better left at its limits: the many processes of a
+   * fork bomb wait for each other, and do so the longer, the more of the processor they get.
+   */
+  weigh(how: CpuWeight): void;
   /** Null where the kernel does not tell. */
   memoryBytes(): number | null;
   cpuMs(): number | null;
