@@ -17,7 +17,11 @@ export function cancelWorkload(db: Database, actor: Actor, id: string, now: Date
     const workload = isId("workload", id) && (await tx.row(Workload, `${mine} for update`, [actor.tenantId, id]));
     if (!workload) throw new Refused(COMMON.not_found, { field: "/id" });
     if (isTerminal(workload.status) || workload.cancelRequestedAt) return workload;
-    await tx.sql("update compute.workload set cancel_requested_at = $2 where id = $1", [id, now]);
+    await tx.sql("update compute.workload set cancel_requested_at = $3 where tenant_id = $1 and id = $2", [
+      actor.tenantId,
+      id,
+      now,
+    ]);
     await appendEvent(tx, id, "workload.cancel_requested", { by: actor.memberId ?? actor.keyId }, now);
     if ((await requestStop(tx, id, "cancel", now)) === "nothing_running")
       await finishWorkload(tx, { workloadId: id, event: "cancel", reason: "cancelled", message: "Cancelled.", now });
