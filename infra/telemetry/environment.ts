@@ -61,11 +61,6 @@ export function unknownVariables(environment: Environment = process.env): { vari
     .map((variable) => ({ variable, meant: nearest(variable, known) }));
 }
 
-/** Where programs that the platform starts, such as `bwrap`, are looked for. */
-export function programPath(environment: Environment = process.env): string {
-  return environment.PATH || "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-}
-
 /** The table of settings for the README, in Markdown. */
 export function settingsTable(): string {
   const rows = (Object.values(SETTINGS) as Setting<unknown>[]).map((setting) => {

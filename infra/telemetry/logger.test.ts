@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createLogger, forRequest, type Logger, withoutSecrets } from "./logger.ts";
+import { createLogger, type Logger, withoutSecrets } from "./logger.ts";
 
 function recorder(): { logger: Logger; lines: string[] } {
   const lines: string[] = [];
@@ -10,7 +10,7 @@ function recorder(): { logger: Logger; lines: string[] } {
 
 test("an entry is one line of JSON with its time, level, role and request id", () => {
   const { logger, lines } = recorder();
-  forRequest(logger, "req-1").info({ workloadId: "wl_1" }, "accepted\nin two lines");
+  logger.child({ requestId: "req-1" }).info({ workloadId: "wl_1" }, "accepted\nin two lines");
   expect(lines).toHaveLength(1);
   expect(lines[0]!.trimEnd()).not.toContain("\n");
   const entry = JSON.parse(lines[0]!);

@@ -51,11 +51,6 @@ export function createLogger(options: LoggerOptions): Logger {
   );
 }
 
-/** A logger whose entries carry a request's id. */
-export function forRequest(logger: Logger, requestId: string): Logger {
-  return logger.child({ requestId });
-}
-
 /** Takes credentials out of a finished line: API keys, bearer tokens, and passwords inside connection strings. */
 export function withoutSecrets(line: string): string {
   return line
