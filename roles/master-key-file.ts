@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import {
   closeSync,
   copyFileSync,
@@ -53,7 +53,7 @@ export function nextMasterKeyOf(dataDir: string): Buffer {
 /** Makes the next key the current one; the one before stays in a file of its own. Whole at every moment. */
 export function adoptNextMasterKey(dataDir: string): void {
   const { current, next, old } = masterKeyFiles(dataDir);
-  const kept = `${old}.${process.pid}`;
+  const kept = `${old}.${randomUUID()}`;
   copyFileSync(current, kept);
   flush(kept);
   renameSync(kept, old);
@@ -79,7 +79,8 @@ function readKey(file: string): Buffer | null {
 function makeKey(file: string): Buffer {
   const folder = path.dirname(file);
   mkdirSync(folder, { recursive: true });
-  const aside = `${file}.${process.pid}`;
+  // Not the process's number: in containers that share the folder, everybody has the same one.
+  const aside = `${file}.${randomUUID()}`;
   const handle = openSync(aside, "w", 0o600);
   try {
     writeSync(handle, `${randomBytes(KEY_BYTES).toString("base64")}\n`);

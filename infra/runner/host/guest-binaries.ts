@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import {
   chmodSync,
   copyFileSync,
@@ -75,7 +75,7 @@ function initSource(): string {
 /** Creates a file that is complete as soon as it has its name; what is there already is kept. */
 function place(path: string, mode: number, write: (path: string) => void): void {
   if (existsSync(path)) return;
-  const draft = `${path}.${process.pid}`;
+  const draft = `${path}.${randomUUID()}`;
   write(draft);
   chmodSync(draft, mode);
   renameSync(draft, path);
