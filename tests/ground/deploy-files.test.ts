@@ -102,7 +102,7 @@ test("units leave bubblewrap what it needs, and guests their lives when their su
     readFileSync(projectFile("infra", "deploy", "systemd", `nodus-${name}.service`), "utf8");
   for (const name of ["worker", "host-agent"])
     expect(unit(name)).not.toMatch(
-      /^(RestrictNamespaces|ProtectKernel\w+|ProtectControlGroups|ProtectProc|PrivateDevices)=/m,
+      /^(RestrictNamespaces|ProtectKernel\w+|ProtectControlGroups|ProtectProc|PrivateDevices|CapabilityBoundingSet)=/m,
     );
   expect(unit("host-agent")).toMatch(/^KillMode=process$/m);
   for (const name of Object.keys(systemdProcesses())) expect(unit(name), name).toMatch(/^StartLimitIntervalSec=0$/m);
