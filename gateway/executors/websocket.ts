@@ -124,7 +124,8 @@ class SocketStream {
     this.#over = true;
     clearInterval(this.#pinging);
     this.#failure = failure;
-    this.#socket.resume(); // a paused socket would not see the peer's close
+    // A paused socket would not see the peer's close; one that never connected has nothing to resume, and throws.
+    if (this.#socket.isPaused) this.#socket.resume();
     if (this.#socket.readyState === WebSocket.CONNECTING) this.#socket.terminate();
     else this.#socket.close(1000);
     this.#changed();
