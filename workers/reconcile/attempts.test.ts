@@ -51,6 +51,24 @@ test("a machine that its supplier proves gone is lost well before the lease ends
   expect(await inUse(world)).toEqual(NOTHING_IN_USE);
 });
 
+test("a wall clock that is set an hour back keeps no order from being looked at, nor from being released", async () => {
+  await runningWorkload({ scripts: () => ({ steps: [{ waitMs: 3_000_000 }] }) });
+  const [order] = world.market.live;
+  const attempt = async () => (await world.db.row(Attempt, "where t.id = $1", [order!.id]))!;
+  const soonAfterStep = async (done: () => Promise<boolean>) => {
+    world.clock.stepWall(-3_600_000);
+    const from = world.clock.now();
+    await until(world, done);
+    expect(seconds(from)).toBeLessThan(60);
+  };
+  world.market.end(order!.id);
+  await soonAfterStep(async () => (await attempt()).goneSeenAt !== null);
+  const { placementId } = await attempt();
+  const now = world.clock.now();
+  await world.db.command((tx) => loseGeneration(tx, { placementId, trigger: "host_lost", now }));
+  await soonAfterStep(async () => (await attempt()).state === "gone");
+});
+
 test("a host whose files never come is given up although it beats, and another generation runs", async () => {
   world = await marketWorld({
     scripts: (spec) => ({ steps: [], stagingMs: spec.generation === 1 ? 3_000_000 : 0 }),

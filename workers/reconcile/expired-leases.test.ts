@@ -9,6 +9,7 @@ import { computeSettings, insertAccount, insertPlaced } from "../../tests/suppor
 import { type TestDatabase, testDatabase } from "../../tests/support/database.ts";
 import { lifecycleDeps, MiniatureHost } from "../../tests/support/miniature-host.ts";
 import { leaseReconciler } from "./expired-leases.ts";
+import type { Reconciler } from "./schedule.ts";
 
 let database: TestDatabase;
 afterEach(() => database.close());
@@ -21,18 +22,20 @@ async function runningHost() {
   const { db } = database;
   const clock = new FakeClock("2026-03-01T00:00:00Z");
   const deps = lifecycleDeps(db, clock);
-  const reconciler = leaseReconciler({ db, clock, settings: computeSettings });
+  const started = () => leaseReconciler({ db, clock, settings: computeSettings });
+  const longUp = started();
   await clock.advance(HOUR_MS);
   await insertAccount(db, clock.now());
   const placed = await insertPlaced(db, clock.now());
   const host = await MiniatureHost.open(deps, placed);
   await host.apply(host.running());
-  const round = async () => {
+  const roundOf = (reconciler: Reconciler) => async () => {
     await clock.advance(reconciler.everyMs);
     await reconciler.run(new AbortController().signal, null);
     return (await db.row(Placement, "where t.id = $1", [placed.placementId]))!.state;
   };
-  return { clock, round, beat: () => beat(deps, host.session) };
+  const restarted = () => ({ round: roundOf(started()) });
+  return { clock, round: roundOf(longUp), restarted, beat: () => beat(deps, host.session) };
 }
 
 test("a host that is silent for a whole lease loses its generation", async () => {
@@ -57,6 +60,30 @@ test("a host that stays silent after the wall clock was set is lost one lease la
   const { clock, round } = await runningHost();
   await round();
   clock.stepWall(HOUR_MS);
+  expect(await round()).toBe("running");
+  await clock.advance(computeSettings.leaseMs);
+  expect(await round()).toBe("ended");
+});
+
+test("a wall clock that is set an hour back ends nobody who is heard, and puts off no verdict by more than a lease", async () => {
+  const { clock, round, beat } = await runningHost();
+  await round();
+  clock.stepWall(-HOUR_MS);
+  expect(await round()).toBe("running");
+  await clock.advance(computeSettings.leaseMs - 5_000);
+  await beat();
+  expect([await round(), await round(), await round()]).toEqual(["running", "running", "running"]);
+  clock.stepWall(-HOUR_MS);
+  expect(await round()).toBe("running");
+  await clock.advance(computeSettings.leaseMs);
+  expect(await round()).toBe("ended");
+});
+
+test("a process that has just started takes no lease for one from before the wall clock was set back", async () => {
+  const { clock, restarted } = await runningHost();
+  clock.stepWall(-HOUR_MS);
+  const { round } = restarted();
+  await clock.advance(20_000);
   expect(await round()).toBe("running");
   await clock.advance(computeSettings.leaseMs);
   expect(await round()).toBe("ended");

@@ -29,26 +29,35 @@ export function leaseReconciler({ db, clock, settings }: LeaseDeps): Reconciler 
     everyMs: EVERY_MS,
     run: async () => {
       const steady = steps.sinceStepMs() > settings.leaseMs;
-      if (steady && clock.monotonicMs() - startedAtMs >= START_GRACE_MS) await loseExpiredLeases(db, clock.now());
+      const upMs = clock.monotonicMs() - startedAtMs;
+      if (!steady || upMs < START_GRACE_MS) return;
+      const now = clock.now();
+      // A process that has not been up for a whole lease cannot know when the clock was set.
+      const farthest = upMs > settings.leaseMs ? new Date(now.getTime() + 2 * settings.leaseMs) : null;
+      await loseExpiredLeases(db, now, farthest);
     },
   };
 }
 
 /**
  * Ends generations whose lease is over. The host kills its guest before the lease ends, so an expired lease is proof
- * that nothing of the generation runs. Returns how many were ended.
+ * that nothing of the generation runs. So is one that ends beyond `farthest`: nobody was given that much ahead, so it was
+ * given before the wall clock was set back, and the host has not been heard since. Returns how many were ended.
  */
-export async function loseExpiredLeases(db: Database, now: Date): Promise<number> {
+export async function loseExpiredLeases(db: Database, now: Date, farthest: Date | null = null): Promise<number> {
   const expired = await db.sql<{ id: string }>(
-    `select id from compute.placement where state in ('provisioning', 'running') and lease_expires_at < $1
+    `select id from compute.placement where state in ('provisioning', 'running') and ${EXPIRED}
      order by lease_expires_at, id limit ${BATCH}`,
-    [now],
+    [now, farthest],
   );
-  for (const { id } of expired) await db.command((tx) => loseIfStillExpired(tx, id, now));
+  for (const { id } of expired) await db.command((tx) => loseIfStillExpired(tx, id, now, farthest));
   return expired.length;
 }
 
-async function loseIfStillExpired(tx: Tx, placementId: string, now: Date): Promise<void> {
+/** `$1` now, `$2` the end that no lease given now can have; null when it is not known. */
+const EXPIRED = "(lease_expires_at < $1::timestamptz or lease_expires_at > $2::timestamptz)";
+
+async function loseIfStillExpired(tx: Tx, placementId: string, now: Date, farthest: Date | null): Promise<void> {
   const [row] = await tx.sql<{ workload_id: string }>("select workload_id from compute.placement where id = $1", [
     placementId,
   ]);
@@ -56,8 +65,8 @@ async function loseIfStillExpired(tx: Tx, placementId: string, now: Date): Promi
   await tx.sql("select 1 from compute.workload where id = $1 for update", [row.workload_id]);
   // Read again under the lock: a heartbeat may have come in between.
   const [still] = await tx.sql(
-    "select 1 from compute.placement where id = $1 and state in ('provisioning', 'running') and lease_expires_at < $2 for update",
-    [placementId, now],
+    `select 1 from compute.placement where id = $3 and state in ('provisioning', 'running') and ${EXPIRED} for update`,
+    [now, farthest, placementId],
   );
   if (still) await loseGeneration(tx, { placementId, trigger: "host_lost", now });
 }
