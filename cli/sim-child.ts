@@ -1,8 +1,9 @@
 import { SimulationFailure, simulateExactly } from "../roles/simulation/simulate.ts";
-import { throwAwayDatabase } from "../roles/simulation/simulation-database.ts";
+import { removeThrowAway, throwAwayDatabase } from "../roles/simulation/simulation-database.ts";
 import type { LiveRequest, WorkerMessage } from "./sim-worker.ts";
 
-// Lives through the seeds that its parent names, one after another, until the parent lets go of it or is gone.
+// Lives through the seeds that its parent names, one after another, until the parent lets go of it or is gone. Its
+// database is in the folder that the parent names, and goes with it.
 
 const over = new AbortController();
 const end = () => over.abort(new Error("nobody waits for this simulation any more"));
@@ -18,9 +19,12 @@ process.on("message", (request: LiveRequest) => {
   asked();
 });
 
-const { database, close, postgresPid, folders } = await throwAwayDatabase();
+const folder = process.argv[2]!;
+const { database, close } = await throwAwayDatabase(folder).catch((error: Error) => {
+  removeThrowAway(folder);
+  throw error;
+});
 try {
-  tell({ type: "ready", postgresPid, folders });
   while (!over.signal.aborted) {
     const request = requests.shift();
     if (request) tell(await live(request));

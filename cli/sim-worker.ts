@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import type { Simulated } from "../roles/simulation/simulate.ts";
+import { removeThrowAway, throwAwayFolder } from "../roles/simulation/simulation-database.ts";
 import { ClientError } from "./client.ts";
 
 /** What is asked of a process that simulates. */
@@ -15,8 +15,6 @@ export interface LiveRequest {
 
 /** What such a process tells. */
 export type WorkerMessage =
-  /** Its throw-away database runs; who outlives it removes these. */
-  | { type: "ready"; postgresPid: number; folders: string[] }
   | { type: "line"; line: string }
   | { type: "lived"; simulated: Simulated; tookMs: number }
   /** The text of what went wrong, the seed and its command included where it is the simulated world's fault. */
@@ -35,22 +33,19 @@ export class SimWorker {
   readonly #durationMs: number;
   readonly #listen: ((line: string) => void) | null;
   readonly #exited: Promise<unknown>;
-  #owns: { postgresPid: number; folders: string[] } | null = null;
+  readonly #folder = throwAwayFolder();
   #ending = false;
 
   constructor(durationMs: number, listen: ((line: string) => void) | null) {
     this.#durationMs = durationMs;
     this.#listen = listen;
     // A group of its own: an interrupt from the terminal reaches this process, which then ends the other in order.
-    this.#child = fork(ENTRY, [], {
+    this.#child = fork(ENTRY, [this.#folder], {
       detached: true,
       execArgv: process.execArgv,
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });
     this.#exited = once(this.#child, "exit");
-    this.#child.on("message", (message: WorkerMessage) => {
-      if (message.type === "ready") this.#owns = message;
-    });
   }
 
   /** @throws ClientError with what was not true, or when the process ended */
@@ -79,19 +74,6 @@ export class SimWorker {
     if (!this.#ending && this.#child.connected) this.#child.disconnect();
     this.#ending = true;
     await this.#exited;
-    for (const folder of this.#owns?.folders ?? []) {
-      if (!existsSync(folder)) continue;
-      // It was killed before it could do so.
-      endPostgres(this.#owns!.postgresPid);
-      rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
-    }
-  }
-}
-
-function endPostgres(pid: number): void {
-  try {
-    process.kill(pid, "SIGQUIT");
-  } catch {
-    // gone already
+    removeThrowAway(this.#folder); // nothing is left of it, unless it was killed
   }
 }

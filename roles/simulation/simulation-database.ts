@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Database } from "../../infra/db/database.ts";
 import { startEmbeddedPostgres } from "../../infra/db/embedded/embedded-postgres.ts";
+import { readPidFile } from "../../infra/db/embedded/pid-file.ts";
+import { postgresFolder } from "../../infra/db/embedded/place.ts";
 import { migrate } from "../../infra/db/migrate.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { allEntities } from "../entities.ts";
@@ -71,32 +73,44 @@ export class SimulationDatabase {
   }
 }
 
-/** A PostgreSQL of one's own, and what it would leave if its owner was killed. */
-export interface ThrowAwayDatabase {
-  database: SimulationDatabase;
-  postgresPid: number;
-  folders: string[];
-  /** Removes all of it. */
-  close(): Promise<void>;
+/** A folder for a PostgreSQL of one's own, in the temporary folder. */
+export function throwAwayFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "nodus-simulation-"));
+  chmodSync(folder, 0o711); // so that PostgreSQL's own account can enter when root simulates
+  return folder;
 }
 
-/** Starts a PostgreSQL that promises nothing after a power cut, in a folder of its own. */
-export async function throwAwayDatabase(): Promise<ThrowAwayDatabase> {
-  const dataDir = mkdtempSync(path.join(tmpdir(), "nodus-simulation-"));
-  chmodSync(dataDir, 0o711); // so that PostgreSQL's own account can enter when root simulates
+/** Starts a PostgreSQL that promises nothing after a power cut, in such a folder; `close` removes all of it. */
+export async function throwAwayDatabase(
+  dataDir: string,
+): Promise<{ database: SimulationDatabase; close(): Promise<void> }> {
   const logger = createLogger({ level: "error", role: "simulation" });
   const postgres = await startEmbeddedPostgres({ dataDir, logger, durable: false });
-  await migrate(postgres.url);
-  const database = await SimulationDatabase.open(postgres.url);
-  return {
-    database,
-    postgresPid: postgres.pid(),
-    folders: [dataDir, postgres.folder],
-    close: async () => {
+  try {
+    await migrate(postgres.url);
+    const database = await SimulationDatabase.open(postgres.url);
+    const close = async () => {
       await database.close();
       await postgres.stop();
-      rmSync(dataDir, { recursive: true, force: true });
-      rmSync(postgres.folder, { recursive: true, force: true });
-    },
-  };
+      removeThrowAway(dataDir);
+    };
+    return { database, close };
+  } catch (error) {
+    await postgres.stop();
+    throw error;
+  }
+}
+
+/** Removes what is left in such a folder by a process that could not do so, a running PostgreSQL included. */
+export function removeThrowAway(dataDir: string): void {
+  if (!existsSync(dataDir)) return;
+  const folder = postgresFolder(dataDir); // not always within the other
+  const server = readPidFile(folder);
+  try {
+    if (server) process.kill(server.pid, "SIGQUIT");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // it has ended meanwhile
+  }
+  // What ends at this moment may still write.
+  for (const left of [folder, dataDir]) rmSync(left, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }

@@ -87,6 +87,16 @@ test.each(["SIGINT", "SIGTERM"] as const)(
   180_000,
 );
 
+test("a process that dies before its database is there leaves nothing, and the command says so", async () => {
+  const running = await sim("--hours", "0.02");
+  const children = () => processesIn(running.folder).map(Number);
+  await until("a process has its folder", () => children().length > 0);
+  process.kill(children()[0]!, "SIGKILL");
+  expect(await running.over, running.output()).toBe(2);
+  expect(running.output()).toContain("The process that lived through seed 1 ended by itself (SIGKILL).");
+  await until("all is gone", () => hasLeftNothing(running));
+}, 180_000);
+
 test("one that is killed leaves neither processes nor files", async () => {
   const running = await sim("--seeds", "500", "--jobs", "2", "--hours", "0.02");
   await until("a seed is through", () => isUnderWay(running));
