@@ -1,6 +1,7 @@
 import { createWriteStream, type WriteStream } from "node:fs";
 import { availableParallelism } from "node:os";
 import { finished } from "node:stream/promises";
+import { type Happenings, sumOf } from "../roles/simulation/happenings.ts";
 import type { Simulated } from "../roles/simulation/simulate.ts";
 import { ClientError } from "./client.ts";
 import { SimWorker } from "./sim-worker.ts";
@@ -79,8 +80,9 @@ class Tally {
   #looks = 0;
   readonly #ends = new Map<string, number>();
   readonly #events = new Map<string, number>();
+  #happenings: Happenings = {};
 
-  add({ simulatedMs, workloads, operations, looks, ends, events }: Simulated): void {
+  add({ simulatedMs, workloads, operations, looks, ends, events, happenings }: Simulated): void {
     this.seeds++;
     this.#simulatedMs += simulatedMs;
     this.#workloads += workloads;
@@ -88,6 +90,7 @@ class Tally {
     this.#looks += looks.near + looks.full;
     for (const [end, times] of Object.entries(ends)) this.#ends.set(end, (this.#ends.get(end) ?? 0) + times);
     for (const [type, times] of Object.entries(events)) this.#events.set(type, (this.#events.get(type) ?? 0) + times);
+    this.#happenings = sumOf([this.#happenings, happenings]);
   }
 
   text(): string {
@@ -98,6 +101,7 @@ class Tally {
         `${this.#operations} operations, ${this.#looks} looks`,
       `ends: ${listOf([...this.#ends])}`,
       `events: ${listOf([...this.#events])}`,
+      ...Object.entries(this.#happenings).map(([part, counts]) => `${part}: ${listOf(Object.entries(counts))}`),
     ].join("\n");
   }
 }

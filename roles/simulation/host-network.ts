@@ -1,7 +1,9 @@
 import type { RunnerConnect, RunnerStream } from "../../infra/drivers/simulated/runner-transport.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
+import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { HostFrame, IntakeFrame } from "../../infra/runner/protocol.ts";
 import type { Intake } from "../../intake/session-hub.ts";
+import type { HappeningCounter } from "./happenings.ts";
 
 /** A platform process as hosts reach it. */
 export interface Reachable {
@@ -15,6 +17,7 @@ export interface HostNetworkOptions {
   /** The process that a new stream gets to; null when none answers. */
   route(): Reachable | null;
   note(actor: string, action: string, outcome: string): void;
+  count: HappeningCounter["count"];
 }
 
 /** How long a stream that reaches nobody takes to fail. */
@@ -32,6 +35,8 @@ export class HostNetwork {
   readonly #streams = new Set<Stream>();
   /** Orders whose frames go nowhere, both ways. */
   readonly #cutOff = new Set<string>();
+  /** Last record that intake has acknowledged, by order, whether that arrived or not. */
+  readonly acknowledged = new Map<string, number>();
 
   constructor(options: HostNetworkOptions) {
     this.#options = options;
@@ -47,13 +52,19 @@ export class HostNetwork {
 
   /** Breaks an order's stream; its host connects anew. */
   cut(orderId: string): void {
-    for (const stream of [...this.#streams]) if (stream.orderId === orderId) stream.cut();
+    for (const stream of [...this.#streams]) {
+      if (stream.orderId !== orderId) continue;
+      this.#options.count("hosts", "stream broken");
+      stream.cut();
+    }
   }
 
   /** Nothing of this order's host arrives anywhere for a while; then its stream breaks. */
   async cutOff(orderId: string, ms: number): Promise<void> {
+    const { clock, count } = this.#options;
     this.#cutOff.add(orderId);
-    await this.#options.clock.sleep(ms);
+    count("hosts", ms > LIMITS.leaseMs ? "cut off for longer than a lease" : "cut off");
+    await clock.sleep(ms);
     this.#cutOff.delete(orderId);
     this.cut(orderId);
   }
@@ -69,6 +80,8 @@ export class HostNetwork {
     const passes = () => process?.alive === true && !this.#cutOff.has(stream.orderId);
     const connection = process?.intake.connect(
       (frame) => {
+        if (frame.type === "ack")
+          this.acknowledged.set(frame.orderId, Math.max(frame.seq, this.acknowledged.get(frame.orderId) ?? 0));
         if (!passes()) return;
         note("intake", `${frame.type} ${frame.orderId}`, answerOf(frame));
         send(frame);

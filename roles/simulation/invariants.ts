@@ -39,6 +39,9 @@ export const ALWAYS: Readonly<Record<string, string>> = {
     select p.id, a.id, a.state from compute.attempt a join compute.placement p on p.id = a.placement_id
     where a.state in ('launching', 'booting', 'running')
       and (p.order_id <> a.id or p.state not in ('provisioning', 'running'))`,
+  "an order runs exactly when its generation does": `
+    select p.id, p.state, a.id as order_id, a.state as order_state
+    from compute.placement p join compute.attempt a on a.id = p.order_id where (p.state = 'running') <> (a.state = 'running')`,
   "an order that nobody has heard yet has left nothing": `
     select p.id, p.log_bytes, p.ran_ms, p.exit_code from compute.placement p join compute.attempt a on a.id = p.order_id
     where a.state in ('launching', 'booting') and a.session_hash is null

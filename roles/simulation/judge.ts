@@ -1,5 +1,6 @@
 import { type Finding, NOT_OVERSOLD, notTrue } from "./invariants.ts";
-import { EVERY_SENTENCE, lookAt, OPEN_ORDERS, OPEN_WORKLOADS, RESERVED, sentencesOver } from "./looking.ts";
+import { DUE, EVERY_SENTENCE, lookAt, OPEN_ORDERS, OPEN_WORKLOADS, RESERVED, sentencesOver } from "./looking.ts";
+import { Outside, type RowsSaid } from "./outside.ts";
 import type { SimulationDatabase } from "./simulation-database.ts";
 import type { World } from "./world.ts";
 
@@ -13,44 +14,47 @@ export interface Looks {
   sentences: number;
 }
 
-/** What a supplier may still hold of an order that is over, before it counts as forgotten. */
-const FORGOTTEN_MS = 30 * 60_000;
-
 interface Reserved extends Record<(typeof RESOURCES)[number] | `${(typeof RESOURCES)[number]}_used`, number> {
   id: string;
 }
 const RESOURCES = ["slots", "cpu_millis", "memory_mb", "gpus"] as const;
 
+interface OpenOrder {
+  id: string;
+  wanted: boolean;
+  applied_seq: number | null;
+}
+
 /**
- * Looks at a simulated world after everything that happens. After each of them at whether a command runs twice, and at
- * what the supplier holds; after each operation at every sentence about what it wrote, over the workloads that are not
- * settled or were not at the look before; after every so many looks, and whenever it is asked, at everything.
+ * Looks at a simulated world after everything that happens. After each of them at what runs, at what the supplier
+ * holds and at what is overdue; after each operation at every sentence about what it wrote, over the workloads that are
+ * not settled or were not at the look before; after every so many looks, and whenever it is asked, at everything.
  */
 export class Judge {
   readonly looks: Looks = { near: 0, full: 0, sentences: 0 };
   readonly #world: World;
   readonly #database: SimulationDatabase;
+  readonly #outside: Outside;
   readonly #fullLookEvery: number;
   #reserved = new Map<string, Reserved>();
   #openWorkloads: readonly string[] = [];
-  #openOrders: ReadonlySet<string> = new Set();
-  /** When an order that our rows say is gone was first seen at the supplier, in true time. */
-  readonly #forgottenSinceMs = new Map<string, number>();
+  #said: RowsSaid = { openOrders: new Set(), wantedOrders: new Set(), appliedSeq: new Map(), due: [] };
   #nearSinceFull = 0;
 
   constructor(world: World, database: SimulationDatabase, fullLookEvery: number) {
     this.#world = world;
     this.#database = database;
+    this.#outside = new Outside(world);
     this.#fullLookEvery = fullLookEvery;
   }
 
   /** What is wrong now; empty when nothing is. */
   async look(): Promise<string[]> {
     const { written } = this.#world;
-    if (written.size === 0) return this.#outside();
+    if (written.size === 0) return this.#outside.look(this.#said);
     const sentences = sentencesOver(written);
     written.clear();
-    if (sentences.length === 0) return this.#outside();
+    if (sentences.length === 0) return this.#outside.look(this.#said);
     if (this.#nearSinceFull + 1 >= this.#fullLookEvery) return this.everything();
     this.#nearSinceFull++;
     this.looks.near++;
@@ -68,7 +72,7 @@ export class Judge {
     const latest = this.#world.clock.highestWall();
     const rows = await this.#database.look<Finding>(lookAt(sentences, of), [this.#openWorkloads, latest]);
     const wrong = rows.flatMap((found) => this.#compare(found) ?? notTrue(found));
-    return [...wrong, ...this.#outside()];
+    return [...wrong, ...this.#outside.look(this.#said)];
   }
 
   /** Takes in what is no finding by itself; null for a finding. */
@@ -77,7 +81,10 @@ export class Judge {
       case RESERVED:
         return this.#oversold(row as Reserved[]);
       case OPEN_ORDERS:
-        this.#openOrders = new Set(row as string[]);
+        this.#said = { ...this.#said, ...saidOf(row as OpenOrder[]) };
+        return [];
+      case DUE:
+        this.#said = { ...this.#said, due: row as string[] };
         return [];
       case OPEN_WORKLOADS:
         this.#openWorkloads = row as string[];
@@ -96,38 +103,12 @@ export class Judge {
     this.#reserved = new Map(all.map((now) => [now.id, now]));
     return oversold.map((row) => notTrue({ sentence: NOT_OVERSOLD, row }));
   }
+}
 
-  /** What no row tells. */
-  #outside(): string[] {
-    return [...this.#runsTwice(), ...this.#forgotten()];
-  }
-
-  /** Whatever the rows say: commands of two generations of a stage must not run at once. */
-  #runsTwice(): string[] {
-    const runs = new Map<string, string>();
-    for (const { id, runner } of this.#world.market.live) {
-      const running = runner?.running;
-      if (!running) continue;
-      const stage = `${running.workloadId}/${running.stageId}`;
-      const other = runs.get(stage);
-      if (other) return [`not true: a stage's command runs once at most: ${stage} runs as ${other} and as ${id}`];
-      runs.set(stage, id);
-    }
-    return [];
-  }
-
-  /** Orders that cost money at the supplier and that nobody here thinks of any more: only for a while, and only after a lie. */
-  #forgotten(): string[] {
-    const { market, driver, clock } = this.#world;
-    const since = this.#forgottenSinceMs;
-    const forgotten = market.live.map(({ id }) => id).filter((id) => !this.#openOrders.has(id));
-    for (const id of since.keys()) if (!forgotten.includes(id)) since.delete(id);
-    for (const id of forgotten) if (!since.has(id)) since.set(id, clock.nowMs);
-    const unexplained = forgotten.filter((id) => !driver.lies.has(id));
-    const late = forgotten.filter((id) => clock.nowMs - since.get(id)! > FORGOTTEN_MS);
-    return [
-      ...unexplained.map((id) => `not true: what the rows call gone is gone, unless the supplier lied: ${id}`),
-      ...late.map((id) => `not true: the supplier holds nothing for long that nobody knows: ${id}`),
-    ];
-  }
+function saidOf(orders: readonly OpenOrder[]): Omit<RowsSaid, "due"> {
+  return {
+    openOrders: new Set(orders.map(({ id }) => id)),
+    wantedOrders: new Set(orders.filter(({ wanted }) => wanted).map(({ id }) => id)),
+    appliedSeq: new Map(orders.flatMap(({ id, applied_seq }) => (applied_seq === null ? [] : [[id, applied_seq]]))),
+  };
 }

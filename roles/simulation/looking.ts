@@ -4,6 +4,7 @@ import type { Written } from "./written.ts";
 /** Rows of this name are no findings: the judge compares them. */
 export const RESERVED = "reserved now";
 export const OPEN_ORDERS = "orders that are not gone";
+export const DUE = "what is due";
 export const OPEN_WORKLOADS = "workloads that are not settled";
 
 /**
@@ -24,7 +25,20 @@ const COMPARED: Readonly<Record<string, string>> = {
   [RESERVED]: `select coalesce(jsonb_agg(jsonb_build_object('id', id, 'slots', slots, 'slots_used', slots_used,
       'cpu_millis', cpu_millis, 'cpu_millis_used', cpu_millis_used, 'memory_mb', memory_mb,
       'memory_mb_used', memory_mb_used, 'gpus', gpus, 'gpus_used', gpus_used) order by id), '[]') from compute.capacity`,
-  [OPEN_ORDERS]: "select coalesce(jsonb_agg(id), '[]') from compute.attempt where state <> 'gone'",
+  [OPEN_ORDERS]: `
+    select coalesce(jsonb_agg(jsonb_build_object('id', a.id, 'applied_seq', p.applied_seq,
+      'wanted', coalesce(p.want = 'run' and p.state in ('provisioning', 'running'), false))), '[]')
+    from compute.attempt a left join compute.placement p on p.order_id = a.id where a.state <> 'gone'`,
+  // A stage that is tried gets another time; everything else is over once it is done.
+  [DUE]: `
+    select coalesce(jsonb_agg(what), '[]') from (
+      select 'place ' || id || ' at ' || next_try_at from compute.stage where status = 'placing'
+      union all select 'settle ' || id from compute.placement where state = 'ended' and gone_at is not null
+      union all select 'commit the log of ' || id from compute.placement
+        where state in ('ended', 'closed') and log_complete and log_bytes > 0 and log_committed_at is null
+      union all select 'close ' || w.id from compute.workload w where w.terminal_at is not null and w.settled_at is null
+        and not exists (select 1 from compute.placement p where p.workload_id = w.id and p.state <> 'closed')
+    ) due(what)`,
   [OPEN_WORKLOADS]: "select coalesce(jsonb_agg(id), '[]') from compute.workload where settled_at is null",
 };
 

@@ -11,14 +11,17 @@ let clock: SimClock;
 let queue: MemoryQueue;
 let runs: { id: string; attempt: number; atMs: number }[];
 let ends: (RunEnd | null)[];
+let happened: string[];
 
 beforeEach(() => {
   clock = new SimClock(new Date(0));
   runs = [];
   ends = [];
+  happened = [];
   queue = new MemoryQueue({
     clock: clock.view({ owner: {}, stepped: false }),
     chance: new Chance(1),
+    count: (_, what) => void happened.push(what),
     run: ({ id, attempt }: QueuedJob) => {
       const end = ends.length > 0 ? ends.shift()! : "over";
       if (end === null) return null;
@@ -36,6 +39,25 @@ async function pass(): Promise<void> {
     clock.wakeNext();
   }
 }
+
+test("a flood delivers what was put in last again, done or not, and is counted as what is lost is", async () => {
+  await queue.publish([job("a"), job("b")]);
+  await pass();
+  queue.flood(2);
+  await pass();
+  expect(runs.map(({ id }) => id).toSorted()).toEqual(["a", "a", "a", "b", "b", "b"]);
+  queue.faults.loss = 1;
+  await queue.publish([job("c")]);
+  expect(happened).toEqual(["flooded", "lost a.job"]);
+});
+
+test("an emptied queue counts when there was something in it", async () => {
+  queue.flush();
+  await queue.publish([job("a")]);
+  queue.flush();
+  await pass();
+  expect([runs, happened]).toEqual([[], ["emptied"]]);
+});
 
 test("a job is run once, however often its id is published while it is there", async () => {
   await queue.publish([job("1"), job("1")]);

@@ -2,6 +2,7 @@ import type { Clock } from "../../infra/kernel/clock.ts";
 import { backoffMs, JOB_BACKOFF } from "../../infra/queue/backoff.ts";
 import type { JobToPublish } from "../../infra/queue/connection.ts";
 import type { Chance } from "./chance.ts";
+import type { HappeningCounter } from "./happenings.ts";
 
 /** A job that lies in the queue. */
 export interface QueuedJob extends JobToPublish {
@@ -18,6 +19,7 @@ export interface MemoryQueueOptions {
   chance: Chance;
   /** Runs a job in some process; null when none lives. */
   run(job: QueuedJob): Promise<RunEnd> | null;
+  count: HappeningCounter["count"];
 }
 
 /** How badly a queue behaves, each as a chance in [0, 1]. */
@@ -32,6 +34,9 @@ export interface QueueFaults {
 
 /** After this long a run of a process that died is given to another one. */
 const STALLED_MS = 15_000;
+/** Jobs that a flood is made of, and how long it takes. */
+const LATEST = 30;
+const FLOOD_MS = 2_000;
 
 /**
  * The doorbell of a simulated world: jobs are delivered in an order that chance decides, some of them twice, some late,
@@ -41,6 +46,8 @@ export class MemoryQueue {
   readonly faults: QueueFaults = { duplicate: 0, loss: 0, longestDelayMs: 50 };
   readonly #options: MemoryQueueOptions;
   readonly #ids = new Set<string>();
+  /** Jobs that were put in last. */
+  readonly #latest: JobToPublish[] = [];
   /** Rises with every flush: what was put in before is gone. */
   #age = 0;
 
@@ -55,21 +62,35 @@ export class MemoryQueue {
 
   /** Takes jobs in, as the relay's port to the queue. Equal ids are taken once while the first is there. */
   readonly publish = async (jobs: readonly JobToPublish[]): Promise<void> => {
-    const { chance } = this.#options;
+    const { chance, count } = this.#options;
     for (const job of jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
       if (this.#ids.has(job.id)) continue;
-      if (chance.happens(this.faults.loss)) continue;
+      if (chance.happens(this.faults.loss)) {
+        count("queue", `lost ${job.definition.name}`);
+        continue;
+      }
       this.#ids.add(job.id);
+      if (this.#latest.push(job) > LATEST) this.#latest.shift();
       void this.#deliver({ ...job, attempt: 1 }, chance.between(1, this.faults.longestDelayMs));
-      if (chance.happens(this.faults.duplicate))
-        void this.#deliver({ ...job, attempt: 1 }, chance.between(0, 20 * this.faults.longestDelayMs));
+      if (!chance.happens(this.faults.duplicate)) continue;
+      count("queue", `doubled ${job.definition.name}`);
+      void this.#deliver({ ...job, attempt: 1 }, chance.between(0, 20 * this.faults.longestDelayMs));
     }
   };
 
   /** Everything in it is gone. */
   flush(): void {
+    if (this.#ids.size > 0) this.#options.count("queue", "emptied");
     this.#age++;
     this.#ids.clear();
+  }
+
+  /** The jobs that were put in last, done or not, are delivered so many times more. */
+  flood(times: number): void {
+    const { chance, count } = this.#options;
+    for (const job of this.#latest)
+      for (let n = 0; n < times; n++) void this.#deliver({ ...job, attempt: 1 }, chance.between(0, FLOOD_MS));
+    if (this.#latest.length > 0) count("queue", "flooded");
   }
 
   async #deliver(job: QueuedJob, afterMs: number): Promise<void> {

@@ -1,10 +1,8 @@
-import type { Misbehaviour } from "../../infra/drivers/simulated/simulated-driver.ts";
+import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { Chance } from "./chance.ts";
-import { SIMULATED_KINDS } from "./settings.ts";
+import { OutsideMischief } from "./outside-mischief.ts";
 import type { World } from "./world.ts";
 
-/** Longer than anybody waits for a boot. */
-const SLOW_BOOT_MS = 100_000;
 /** Longest a process stays away. */
 const DOWN_MS = 30_000;
 
@@ -12,6 +10,7 @@ const DOWN_MS = 30_000;
 export class Mischief {
   readonly #world: World;
   readonly #chance: Chance;
+  readonly #outside: OutsideMischief;
   /** How often something happens. */
   readonly #everyMs: number;
   #over = false;
@@ -19,6 +18,7 @@ export class Mischief {
   constructor(world: World, chance: Chance, everyMs: number) {
     this.#world = world;
     this.#chance = chance;
+    this.#outside = new OutsideMischief(world, chance);
     this.#everyMs = everyMs;
   }
 
@@ -51,27 +51,31 @@ export class Mischief {
     world.queue.faults.duplicate = 0;
     world.queue.faults.loss = 0;
     world.queue.faults.longestDelayMs = 50;
-    world.driver.silent = false;
-    world.supplier.slowness = 0;
-    world.driver.misbehaviour = { ...HONEST };
-    for (const process of world.alive) process.death.comesIn(Number.POSITIVE_INFINITY);
-    for (const kind of SIMULATED_KINDS) world.market.change(kind.sku, kind.region, { ...kind, taken: 0 });
+    for (const process of world.alive) {
+      process.death.comesIn(Number.POSITIVE_INFINITY);
+      process.dieIn(null);
+    }
+    this.#outside.end();
   }
 
   #act(): void {
     const act = this.#chance.weighted<() => string | null>([
-      [4, () => this.#crash()],
+      [3, () => this.#crash()],
+      [3, () => this.#crashInJob()],
       [1, () => this.#stepClock()],
+      [1, () => this.#setClockWrong()],
       [1, () => this.#flushQueue()],
+      [1, () => this.#floodQueue()],
       [2, () => this.#troubleQueue()],
       [2, () => this.#troubleDatabase()],
-      [3, () => this.#troubleSupplier()],
-      [1, () => this.#silenceSupplier()],
-      [3, () => this.#changeCapacity()],
-      [2, () => this.#reclaim()],
-      [2, () => this.#loseMachine()],
-      [3, () => this.#cut()],
-      [2, () => this.#cutOff()],
+      [3, () => this.#outside.troubleSupplier()],
+      [1, () => this.#outside.silenceSupplier()],
+      [3, () => this.#outside.changeCapacity()],
+      [2, () => this.#outside.reclaim()],
+      [2, () => this.#outside.loseMachine()],
+      [3, () => this.#outside.cut()],
+      [2, () => this.#outside.cutOff()],
+      [4, () => this.#outside.cutOffTheBusy()],
       [1, () => this.#loseWakeups()],
     ]);
     const what = act();
@@ -86,19 +90,58 @@ export class Mischief {
     return `a process dies in ${steps} steps`;
   }
 
+  /** A job is over after a handful of steps: a death after any number of steps hardly ever meets the rare ones. */
+  #crashInJob(): string | null {
+    const { alive } = this.#world;
+    if (alive.length === 0) return null;
+    const fatal = { job: this.#chance.pick(alive[0]!.jobs), steps: this.#chance.pick([1, 2, 3, 3, 4, 4, 5, 7]) };
+    for (const process of alive) process.dieIn(fatal);
+    return `every process dies in ${fatal.job} at step ${fatal.steps}`;
+  }
+
   #stepClock(): string {
     const ms = this.#chance.weighted([
       [4, this.#chance.between(-3_000, 3_000)],
       [2, this.#chance.between(5_000, 900_000)],
       [1, -this.#chance.between(5_000, 120_000)],
     ]);
-    this.#world.clock.stepWall(ms);
+    this.#stepBy(ms);
     return `the wall clock steps by ${ms} ms`;
   }
 
+  /** For a while; then somebody puts it right. */
+  #setClockWrong(): string {
+    const ms = this.#chance.pick([-1, 1]) * this.#chance.between(60_000, 1_800_000);
+    const forMs = this.#chance.between(5_000, 300_000);
+    this.#stepBy(ms);
+    void this.#world.outside.sleep(forMs).then(() => this.#stepBy(-ms));
+    return `the wall clock is wrong by ${ms} ms for ${forMs} ms`;
+  }
+
+  #stepBy(ms: number): void {
+    this.#world.clock.stepWall(ms);
+    const far = Math.abs(ms) > LIMITS.clockStepMs;
+    this.#world.happenings.count("platform", `clock set ${ms < 0 ? "back" : "forward"}${far ? "" : " a little"}`);
+  }
+
+  /** Again and again, for at most times there is nothing in it. */
   #flushQueue(): string {
-    this.#world.queue.flush();
-    return "the queue is emptied";
+    const times = this.#chance.between(1, 40);
+    void this.#flushEvery(500, times);
+    return `the queue is emptied ${times} times`;
+  }
+
+  async #flushEvery(ms: number, times: number): Promise<void> {
+    for (let n = 0; n < times && !this.#over; n++) {
+      this.#world.queue.flush();
+      await this.#world.outside.sleep(ms);
+    }
+  }
+
+  #floodQueue(): string {
+    const times = this.#chance.between(1, 10);
+    this.#world.queue.flood(times);
+    return `the queue delivers its latest jobs ${times} times more`;
   }
 
   #troubleQueue(): string {
@@ -118,77 +161,9 @@ export class Mischief {
     return `the database fails ${share} for ${ms} ms`;
   }
 
-  #troubleSupplier(): string {
-    const { driver, supplier } = this.#world;
-    const some = () => this.#chance.pick([0, 0, 0, 0.1, 0.5]);
-    driver.misbehaviour = {
-      noCapacity: some(),
-      lostReply: some(),
-      lostRequest: some(),
-      mute: some() / 2,
-      timeout: some(),
-      lie: some(),
-    };
-    supplier.slowness = this.#chance.pick([0, 0, 0.1, 0.4]);
-    return `supplier: ${JSON.stringify(driver.misbehaviour)}, slow ${supplier.slowness}`;
-  }
-
-  #silenceSupplier(): string {
-    const ms = this.#chance.between(1_000, 120_000);
-    this.#forAWhile(ms, 1, (silence) => {
-      this.#world.driver.silent = silence > 0;
-    });
-    return `the supplier is silent for ${ms} ms`;
-  }
-
-  #changeCapacity(): string {
-    const kind = this.#chance.pick(SIMULATED_KINDS);
-    const machines = this.#chance.between(0, kind.machines + 1);
-    const taken = this.#chance.between(0, machines);
-    const bootMs = this.#chance.pick([0, kind.bootMs, kind.bootMs, SLOW_BOOT_MS]);
-    this.#world.market.change(kind.sku, kind.region, { ...kind, machines, taken, bootMs });
-    return `${kind.sku} in ${kind.region} has ${machines} machines, ${taken} taken, and boots in ${bootMs} ms`;
-  }
-
-  #reclaim(): string | null {
-    const orderId = this.#someOrder();
-    if (!orderId) return null;
-    const noticeMs = this.#chance.between(0, 60_000);
-    void this.#world.market.reclaim(orderId, noticeMs);
-    return `${orderId} is reclaimed in ${noticeMs} ms`;
-  }
-
-  #loseMachine(): string | null {
-    const orderId = this.#someOrder();
-    if (!orderId) return null;
-    this.#world.market.end(orderId);
-    return `the machine of ${orderId} is gone`;
-  }
-
-  #cut(): string | null {
-    const { connected } = this.#world.network;
-    if (connected.length === 0) return null;
-    const orderId = this.#chance.pick(connected);
-    this.#world.network.cut(orderId);
-    return `the stream of ${orderId} breaks`;
-  }
-
-  #cutOff(): string | null {
-    const orderId = this.#someOrder();
-    if (!orderId) return null;
-    const ms = this.#chance.between(1_000, 150_000);
-    void this.#world.network.cutOff(orderId, ms);
-    return `the host of ${orderId} is cut off for ${ms} ms`;
-  }
-
   #loseWakeups(): string {
     this.#world.lostWakeups = this.#chance.pick([0, 0, 0.1, 1]);
     return `wake-ups are lost: ${this.#world.lostWakeups}`;
-  }
-
-  #someOrder(): string | null {
-    const { live } = this.#world.market;
-    return live.length === 0 ? null : this.#chance.pick(live).id;
   }
 
   #forAWhile(ms: number, value: number, set: (value: number) => void): void {
@@ -196,5 +171,3 @@ export class Mischief {
     void this.#world.outside.sleep(ms).then(() => set(0));
   }
 }
-
-const HONEST: Misbehaviour = { noCapacity: 0, lostReply: 0, lostRequest: 0, mute: 0, timeout: 0, lie: 0 };

@@ -1,6 +1,7 @@
 import { seedIds } from "../../infra/kernel/ids.ts";
 import { Chance } from "./chance.ts";
 import { leftOver, unsettled } from "./ending.ts";
+import type { Happenings } from "./happenings.ts";
 import { Judge, type Looks } from "./judge.ts";
 import { Mischief } from "./mischief.ts";
 import type { SimulationDatabase } from "./simulation-database.ts";
@@ -36,6 +37,8 @@ export interface Simulated {
   ends: Record<string, number>;
   /** Types of the workloads' events, how often each. */
   events: Record<string, number>;
+  /** What came up besides, how often each. */
+  happenings: Happenings;
 }
 
 /** Something was not true that always must be. */
@@ -167,6 +170,7 @@ async function resultOf(
     simulatedMs: world.passedMs,
     ends: await counts(database, "select coalesce(reason, status) as name, count(*) from compute.workload group by 1"),
     events: await counts(database, "select type as name, count(*) from compute.workload_event group by 1"),
+    happenings: await world.happenings.all(database.db),
   };
 }
 

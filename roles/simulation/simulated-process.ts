@@ -39,6 +39,7 @@ import { startRelay } from "../../workers/relay.ts";
 import { foreignNouns } from "../foreign-nouns.ts";
 import type { Chance } from "./chance.ts";
 import { type Death, deathAt } from "./death.ts";
+import type { HappeningCounter } from "./happenings.ts";
 import type { QueuedJob, RunEnd } from "./memory-queue.ts";
 import type { MemoryStore } from "./memory-store.ts";
 
@@ -62,6 +63,7 @@ export interface ProcessSurroundings {
   chance: Chance;
   logger: Logger;
   runnerKey: Uint8Array;
+  count: HappeningCounter["count"];
   /** Told of what its parts did. */
   note(actor: string, action: string, outcome: string): void;
   /** Told once, when it dies. */
@@ -85,6 +87,9 @@ export class SimulatedProcess {
   readonly #jobs: ReadonlyMap<string, JobImplementation>;
   readonly #died: Promise<"lost">;
   readonly #never = new AbortController();
+  /** A job that was taken may be lost with the process before anything of it was done. */
+  readonly #taking: { take(): Promise<void> };
+  #fatal: { job: string; steps: number } | null = null;
 
   constructor(around: ProcessSurroundings) {
     const { settings, logger, chance, runnerKey, clock } = around;
@@ -99,6 +104,7 @@ export class SimulatedProcess {
       around.onDeath();
     });
     this.db = this.death.database(around.db);
+    this.#taking = this.death.port("queue", { take: async () => {} });
     this.#sleepers = new Sleepers((err) => logger.error({ err }, "a wake-up failed"));
     const wakeups = { on: (topic: string, f: () => void) => this.#sleepers.on(topic, f), healthy: true };
     const secretPins = new SecretPins(new SecretBox({ id: "simulated", key: new Uint8Array(32) }));
@@ -155,24 +161,49 @@ export class SimulatedProcess {
     if (this.alive) this.#sleepers.wake(topic);
   }
 
+  /** Jobs that it runs, by name. */
+  get jobs(): string[] {
+    return [...this.#jobs.keys()];
+  }
+
+  /** The next run of this job kills it so many steps after its beginning; with null none does. */
+  dieIn(fatal: { job: string; steps: number } | null): void {
+    this.#fatal = fatal;
+  }
+
   /** Runs a queued job once, as a worker does. */
   async run(job: QueuedJob): Promise<RunEnd> {
-    const { logger, note } = this.#around;
+    const { logger, note, count } = this.#around;
+    if (this.#fatal?.job === job.definition.name) {
+      this.death.comesIn(this.#fatal.steps);
+      this.#fatal = null;
+    }
     const implementation = this.#jobs.get(job.definition.name)!;
     const what = `${job.definition.name} ${JSON.stringify(job.payload)} run ${job.attempt}`;
     const environment = { db: this.db, clock: this.clock, logger, stopping: this.#never.signal };
-    const queued = { ...job, attempts: job.definition.attempts };
-    const ran = runJob(implementation, queued, environment).then(
-      (): RunEnd => "over",
-      (error: unknown): RunEnd => (error instanceof RunAgain ? "again" : "elsewhere"),
-    );
-    const end = await Promise.race([ran, this.#died]);
+    const end = await Promise.race([this.#carryOut(job, implementation, environment), this.#died]);
     note("job", what, this.alive ? end : "lost");
-    return this.alive ? end : "lost";
+    if (this.alive) return end;
+    count("died under", job.definition.name);
+    return "lost";
+  }
+
+  async #carryOut(
+    job: QueuedJob,
+    implementation: JobImplementation,
+    environment: Parameters<typeof runJob>[2],
+  ): Promise<RunEnd> {
+    try {
+      await this.#taking.take();
+      await runJob(implementation, { ...job, attempts: job.definition.attempts }, environment);
+      return "over";
+    } catch (error) {
+      return error instanceof RunAgain ? "again" : "elsewhere";
+    }
   }
 
   #start(deps: ComputeWorkerDeps, reconcilers: readonly Reconciler[]): void {
-    const { publish, note } = this.#around;
+    const { publish, note, count } = this.#around;
     const definitions: JobDefinition<unknown>[] = [...this.#jobs.values()].map((job) => job.definition);
     const port = this.death.port("queue", { publish });
     const { clock } = deps;
@@ -187,6 +218,7 @@ export class SimulatedProcess {
           await reconciler.run(signal, wokenAt);
         } catch (error) {
           note("reconciler", reconciler.name, (error as Error).name);
+          if (!this.alive) count("died under", `reconciler of ${reconciler.name}`);
           throw error;
         }
       },

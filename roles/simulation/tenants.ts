@@ -7,6 +7,7 @@ import { createWorkload } from "../../subgraphs/compute/workload/create-workload
 import type { WorkloadPayload } from "../../subgraphs/compute/workload/workload.payload.ts";
 import type { Chance } from "./chance.ts";
 import { commandOf, drawPlay } from "./guest-play.ts";
+import type { HappeningCounter } from "./happenings.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 
 export interface TenantsOptions {
@@ -16,6 +17,7 @@ export interface TenantsOptions {
   /** The process that a request gets to; null when none answers. */
   route(): SimulatedProcess | null;
   note(actor: string, action: string, outcome: string): void;
+  count: HappeningCounter["count"];
 }
 
 /** Wait before a request that was not answered is sent again. */
@@ -55,7 +57,9 @@ export class Tenants {
   act(): Promise<void> {
     const { chance } = this.#options;
     const act = chance.weighted<() => Promise<void>>([
-      [20, () => this.submit()],
+      [19, () => this.submit()],
+      [1, () => this.#changeMind()],
+      [2, () => this.#giveUp()],
       [4, () => this.#cancelOne()],
       [2, () => this.#credit(chance.pick(this.#actors), BigInt(chance.between(1, 5_000_000)))],
       [1, () => this.#limit()],
@@ -66,14 +70,42 @@ export class Tenants {
   async submit(): Promise<void> {
     const { chance } = this.#options;
     const actor = chance.pick(this.#actors);
+    const { count } = this.#options;
     const number = ++this.#requests;
     const payload = drawPayload(chance, this.#now());
-    await this.#ask(`submit ${number}`, async ({ workloads, clock }) => {
+    const send = async ({ workloads, clock }: SimulatedProcess) => {
       const request = { payload, idempotencyKey: `request-${number}` };
       const { workload, replayed } = await createWorkload(workloads, actor, request, clock.now());
+      count("customers", replayed ? "submitted again" : "submitted");
       if (!this.#submitted.some(({ id }) => id === workload.id)) this.#submitted.push({ actor, id: workload.id });
       return `${workload.id}${replayed ? ", replayed" : ""}`;
+    };
+    await this.#ask(`submit ${number}`, send);
+    if (chance.happens(0.05)) await this.#ask(`submit ${number}, by mistake again`, send);
+  }
+
+  /** Submits, and asks for the end soon after. */
+  async #changeMind(): Promise<void> {
+    const { clock, chance } = this.#options;
+    const before = this.#submitted.length;
+    await this.submit();
+    await clock.sleep(chance.pick([0, chance.between(0, 100), chance.between(0, 5_000)]));
+    const mine = this.#submitted[before];
+    if (mine) await this.#cancel(mine.actor, mine.id);
+  }
+
+  /** Looks at what is to be run once more, and asks for the end of one of those. */
+  async #giveUp(): Promise<void> {
+    const { chance } = this.#options;
+    let unlucky: { id: string }[] = [];
+    await this.#ask("what has lost its machine?", async ({ db }) => {
+      unlucky = await db.sql<{ id: string }>("select id from compute.workload where status = 'recovering' order by id");
+      return String(unlucky.length);
     });
+    if (unlucky.length === 0) return;
+    const { id } = chance.pick(unlucky);
+    const mine = this.#submitted.find((one) => one.id === id);
+    if (mine) await this.#cancel(mine.actor, id);
   }
 
   /** Everybody gets money and may spend it. */
@@ -106,6 +138,7 @@ export class Tenants {
   #credit({ tenantId: teamId }: Actor, micros: bigint): Promise<void> {
     return this.#ask(`credit ${teamId} ${micros}`, async ({ db, clock }) => {
       const account = await grantCredit(db, { teamId, micros, note: "simulated" }, clock.now());
+      this.#options.count("customers", "credits given");
       return String(account.balanceMicros);
     });
   }
@@ -120,6 +153,7 @@ export class Tenants {
     const { paymentMethod, monthlyCapMicros } = limits;
     return this.#ask(`limit ${actor.tenantId} ${paymentMethod} ${monthlyCapMicros}`, async ({ db, clock }) => {
       await setLimits(db, actor.tenantId, limits, clock.now());
+      this.#options.count("customers", "limits changed");
       return "set";
     });
   }
@@ -130,12 +164,14 @@ export class Tenants {
 
   /** Asks some process until one answers; a refusal is an answer. */
   async #ask(what: string, request: (process: SimulatedProcess) => Promise<string>): Promise<void> {
-    const { route, note, clock } = this.#options;
+    const { route, note, clock, count } = this.#options;
     for (;;) {
       const process = route();
       const answer = process ? await answerOf(process, request) : null;
       note("tenant", what, answer ?? "no answer");
+      if (answer?.startsWith("refused: ")) count("customers", answer);
       if (answer !== null) return;
+      count("customers", "not answered");
       await clock.sleep(RETRY_MS);
     }
   }
@@ -169,8 +205,9 @@ function drawPayload(chance: Chance, now: Date): Partial<WorkloadPayload> {
   const gpu = chance.happens(0.3);
   const completeBy = new Date(now.getTime() + chance.between(60_000, 1_800_000));
   const source = () => ({ image: "python:3.11-slim", command: commandOf(drawPlay(chance)) });
+  // More than one is refused so far.
   const stages = chance.weighted([
-    [8, 1],
+    [40, 1],
     [1, 2],
     [1, 3],
   ]);

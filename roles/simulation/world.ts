@@ -7,6 +7,7 @@ import { createLogger, type Logger } from "../../infra/telemetry/logger.ts";
 import { Chance } from "./chance.ts";
 import { type DatabaseFault, Gate } from "./gate.ts";
 import { guestScripts } from "./guest-play.ts";
+import { HappeningCounter } from "./happenings.ts";
 import { HostNetwork } from "./host-network.ts";
 import { MemoryQueue } from "./memory-queue.ts";
 import { MemoryStore } from "./memory-store.ts";
@@ -53,6 +54,7 @@ export class World {
   readonly network: HostNetwork;
   readonly tenants: Tenants;
   readonly results = new MemoryStore();
+  readonly happenings = new HappeningCounter();
   /** Share of operations that the database fails, and how. */
   databaseFaults = 0;
   /** Share of wake-ups that are lost. */
@@ -91,32 +93,40 @@ export class World {
       done: ({ name, outcome, wrote }) => {
         this.operations++;
         for (const text of wrote) addWritten(this.written, text);
+        if (outcome.startsWith("lost ")) this.happenings.count("platform", `database ${outcome}`);
         this.note("database", name, outcome);
       },
     });
     this.#gated = this.gate.database(db);
     const note = this.note.bind(this);
     const route = () => this.#anyProcess();
-    this.network = new HostNetwork({ clock, route, note });
+    const { count } = this.happenings;
+    this.network = new HostNetwork({ clock, route, note, count });
     this.market = new SimulatedMarket({
       ...{ clock, seed, kinds: SIMULATED_KINDS, connect: this.network.connect, scripts: guestScripts },
       hostClock: (orderId) => this.#hostClock(orderId),
       heartbeatIntervalMs: HEARTBEAT_MS,
     });
     this.driver = new SimulatedDriver({ market: this.market, random: this.#chance("supplier").number });
-    this.supplier = new SlowSupplier({ driver: this.driver, clock, chance: this.#chance("supplier's pace"), note });
+    this.supplier = new SlowSupplier({
+      ...{ driver: this.driver, market: this.market, clock, chance: this.#chance("supplier's pace") },
+      ...{ note, count },
+    });
     this.queue = new MemoryQueue({
-      ...{ clock, chance: this.#chance("queue") },
+      ...{ clock, chance: this.#chance("queue"), count },
       run: (job) => this.#anyProcess()?.run(job) ?? null,
     });
     this.tenants = new Tenants({
       clock: this.clock.view({ owner: this, stepped: true }),
       chance: this.#chance("tenants"),
-      ...{ route, note },
+      ...{ route, note, count },
     });
     const wakeups = this.#chance("wake-ups");
     db.announceTo((topic) => {
-      for (const process of this.#processes) if (!wakeups.happens(this.lostWakeups)) process.wake(topic);
+      for (const process of this.#processes) {
+        if (!wakeups.happens(this.lostWakeups)) process.wake(topic);
+        else count("platform", "wake-up lost");
+      }
     });
     for (let n = 0; n < options.processes; n++) this.startProcess();
   }
@@ -165,7 +175,9 @@ export class World {
       ...{ publish: this.queue.publish, logger: this.#logger, runnerKey: RUNNER_KEY },
       chance: this.#chance(`process ${number}`),
       note: (actor, action, outcome) => this.note(actor, action, outcome),
+      count: this.happenings.count,
       onDeath: () => {
+        this.happenings.count("platform", "process died");
         this.note("platform", `process ${number}`, `dies: ${process.death.steps.at(-1)}`);
         this.clock.forget(owner);
         this.#processes.delete(process);

@@ -1,11 +1,65 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { allEntities } from "../../roles/entities.ts";
+import { sumOf } from "../../roles/simulation/happenings.ts";
 import { type Simulated, simulateExactly } from "../../roles/simulation/simulate.ts";
 import { SimulationDatabase } from "../../roles/simulation/simulation-database.ts";
 import { testDatabase } from "../support/database.ts";
 
 /** Mischief of an hour; the time that everything then takes to come to its end is on top. */
 const DURATION_MS = 3_600_000;
+
+const JOBS = [
+  "placeStage",
+  "superviseBoot",
+  "releaseAttempt",
+  "settlePlacement",
+  "commitLog",
+  "closeWorkload",
+  "enforceDeadline",
+].map((job) => `compute.${job}`);
+
+/** Most workloads have no deadline. */
+const OFTEN = JOBS.filter((job) => job !== "compute.enforceDeadline");
+
+/** What has to come up in the worlds of a file, each at least once. */
+const MUST_HAPPEN: Record<string, readonly string[]> = {
+  supplier: [
+    "launch accepted",
+    "launch pending",
+    "launch refused: no_capacity",
+    "launch lost",
+    "launch's answer lost",
+    "launch repeated",
+    "boot too slow",
+    "slower than anybody waits",
+    "silent for a while",
+    "seen unknown",
+    "seen never_seen",
+    "seen gone",
+    "seen reclaiming",
+    "end unknown",
+    "end lied about",
+    "takes back with notice",
+    "takes back without notice",
+    "machine gone",
+  ],
+  "died under": [...JOBS, "reconciler of attempts", "reconciler of waiting stages"],
+  queue: ["emptied", "flooded", ...OFTEN.flatMap((job) => [`lost ${job}`, `doubled ${job}`])],
+  platform: [
+    "process died",
+    "clock set forward",
+    "clock set back",
+    "database lost request",
+    "database lost reply",
+    "wake-up lost",
+  ],
+  hosts: ["stream broken", "cut off", "cut off for longer than a lease"],
+  customers: ["submitted again", "not answered", "credits given", "limits changed", "refused: budget_exceeded"],
+  "cancelled while": ["accepted", "planning", "provisioning", "running", "recovering"],
+  "failed orders": ["no_capacity", "boot_timeout", "supplier_lost_it"],
+  interruptions: ["host_lost", "reclaim", "runner_lost"],
+  waits: ["no_capacity", "no_matching_offer", "offers_quarantined", "supplier_silent", "insufficient_credit"],
+};
 
 export interface Living {
   /** Those that were lived through so far. */
@@ -48,6 +102,12 @@ export function livesOf(first: number, count: number): Living {
     const ends = new Set(lived.flatMap((s) => Object.keys(s.ends)));
     const ways = ["completed", "cancelled", "budget_exhausted", "deadline_exceeded", "exit_nonzero"];
     expect([...ends]).toEqual(expect.arrayContaining(ways));
+  });
+
+  test("all that can go wrong did so in these worlds", () => {
+    const happened = sumOf(lived.map((one) => one.happenings));
+    for (const [part, expected] of Object.entries(MUST_HAPPEN))
+      expect(Object.keys(happened[part] ?? {}), part).toEqual(expect.arrayContaining([...expected]));
   });
   return { lived, simulate };
 }
