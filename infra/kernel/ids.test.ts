@@ -29,6 +29,11 @@ test("ten thousand ids of one millisecond are all different", () => {
   expect(new Set(Array.from({ length: 10_000 }, () => newId("event", now))).size).toBe(10_000);
 });
 
+test("the random digits of a thousand ids are all different", () => {
+  const now = new Date("2026-01-01T00:00:00Z");
+  expect(new Set(Array.from({ length: 1_000 }, () => newId("event", now).slice(-10))).size).toBe(1_000);
+});
+
 test("the same time and the same randomness make the same id", () => {
   const now = new Date("2026-01-01T00:00:00Z");
   const random = (size: number) => new Uint8Array(size).fill(5);

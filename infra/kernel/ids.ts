@@ -1,3 +1,4 @@
+import { randomFillSync } from "node:crypto";
 import { v7 } from "uuid";
 
 /** What every id of a noun starts with. The rest is a time-ordered UUID without dashes, so ids sort by creation. */
@@ -58,9 +59,27 @@ let latestMs = 0;
  */
 export function newId(noun: IdNoun, now: Date, random?: RandomBytes): string {
   const msecs = now.getTime();
-  const options = random ? { random: random(16) } : { seq: nextInMs(msecs), ...(source && { random: source(16) }) };
-  const uuid = v7({ msecs, ...options });
-  return `${ID_PREFIX[noun]}_${uuid.replaceAll("-", "")}`;
+  if (random) v7({ msecs, random: random(RANDOM_BYTES) }, uuid);
+  else v7({ msecs, random: (source ?? fromReserve)(RANDOM_BYTES), seq: nextInMs(msecs) }, uuid);
+  return `${ID_PREFIX[noun]}_${uuid.toString("hex")}`;
+}
+
+/** Random bytes that an id takes. */
+const RANDOM_BYTES = 16;
+/** Where an id is put together before it is written out. */
+const uuid = Buffer.alloc(16);
+
+/** The machine's randomness for the next 256 ids: asking for it one id at a time costs more than all else about an id. */
+const reserve = Buffer.alloc(256 * RANDOM_BYTES);
+let reserveTaken = reserve.length;
+
+function fromReserve(size: number): Uint8Array {
+  if (reserveTaken + size > reserve.length) {
+    randomFillSync(reserve);
+    reserveTaken = 0;
+  }
+  reserveTaken += size;
+  return reserve.subarray(reserveTaken - size, reserveTaken);
 }
 
 function nextInMs(msecs: number): number {
