@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { FastifyBaseLogger } from "fastify";
 import type { Actor } from "../infra/kernel/actor.ts";
 import type { Clock } from "../infra/kernel/clock.ts";
@@ -98,12 +98,12 @@ export class Keys {
   }
 
   async #lookUp(apiKey: string): Promise<Actor | null> {
-    const hash = digest(apiKey);
+    const key = digest(apiKey);
     const nowMs = this.#clock.monotonicMs();
-    let entry = this.#entries.get(hash);
+    let entry = this.#entries.get(key);
     if (!entry || entry.staleAtMs <= nowMs) {
       entry = { apiKey, actor: this.#resolve(apiKey), keyId: undefined, staleAtMs: nowMs + this.#cacheMs };
-      this.#entries.set(hash, entry);
+      this.#entries.set(key, entry);
     }
     try {
       const actor = await entry.actor;
@@ -112,7 +112,7 @@ export class Keys {
       else entry.staleAtMs = Math.min(entry.staleAtMs, nowMs + UNKNOWN_KEY_MS);
       return actor;
     } catch (error) {
-      if (this.#entries.get(hash) === entry) this.#entries.delete(hash);
+      if (this.#entries.get(key) === entry) this.#entries.delete(key);
       this.#log.error({ err: error }, "a key could not be checked");
       throw new Refused(COMMON.unavailable, {
         message: "The key can't be checked just now.",
@@ -154,5 +154,5 @@ export function bearerKey(header: string | undefined): string | null {
 
 /** Keys are remembered by digest: a dump of the map's keys tells nobody a key. */
 function digest(apiKey: string): string {
-  return createHash("sha256").update(apiKey).digest("base64");
+  return hash("sha256", apiKey, "base64");
 }

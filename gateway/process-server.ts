@@ -3,6 +3,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyError, type FastifyInstanc
 import { COMMON } from "../infra/kernel/refusal.ts";
 import { GATEWAY } from "./refusals.ts";
 import { requestIdOf } from "./request-id.ts";
+import { lazyRequestLogger } from "./request-logger.ts";
 
 export interface ProcessServerOptions {
   log: FastifyBaseLogger;
@@ -15,6 +16,7 @@ export async function createProcessServer({ log, socketBytes }: ProcessServerOpt
   const app = Fastify({
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
+    childLoggerFactory: lazyRequestLogger,
     requestIdHeader: false,
     genReqId: requestIdOf,
     forceCloseConnections: true,

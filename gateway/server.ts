@@ -20,6 +20,7 @@ import { serveGraphiql } from "./graphiql/graphiql.ts";
 import { bearerKey } from "./keys.ts";
 import { GATEWAY, requestRefusal } from "./refusals.ts";
 import { currentRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request-id.ts";
+import { lazyRequestLogger } from "./request-logger.ts";
 import { serveSse } from "./sse.ts";
 import { serveSockets } from "./subscriptions.ts";
 
@@ -47,6 +48,7 @@ export async function createServer(gateway: Gateway, options: ServerOptions = {}
     ...options.server,
     loggerInstance: gateway.log,
     logController: new LogController({ disableRequestLogging: true }),
+    childLoggerFactory: lazyRequestLogger,
     requestIdHeader: false,
     genReqId: requestIdOf,
     bodyLimit: options.bodyBytes ?? LIMITS.jsonBodyBytes,

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { canonicalJson } from "../kernel/canonical-json.ts";
 import { LIMITS } from "../kernel/limits.ts";
 import { COMMON, Refused } from "../kernel/refusal.ts";
@@ -82,5 +82,5 @@ export function requireKey(key: string | null | undefined): asserts key is strin
 }
 
 function sha256(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+  return hash("sha256", text, "hex");
 }
