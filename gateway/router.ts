@@ -1,5 +1,6 @@
 import { Logger } from "@graphql-hive/logger";
-import { unifiedGraphHandler } from "@graphql-hive/router-runtime";
+import type { QueryPlan } from "@graphql-hive/router-query-planner";
+import { unifiedGraphHandler, useQueryPlan } from "@graphql-hive/router-runtime";
 import { filterInternalFieldsAndTypes } from "@graphql-tools/federation";
 import type { ExecutionRequest } from "@graphql-tools/utils";
 import {
@@ -12,6 +13,7 @@ import {
 } from "graphql";
 import { lenient } from "./lenient.ts";
 import type { Caller, SubgraphAnswer, SubgraphRequest, Variables } from "./request.ts";
+import { type PlannedOperation, requestOf, SoleSteps } from "./sole-step.ts";
 import { isStream, mapStream, type Stream } from "./stream.ts";
 
 /** One run of a plan: of a query, of a mutation, of a subscription's opening or of one of its events. */
@@ -36,12 +38,15 @@ export interface RoutedRequest {
   readonly caller: Caller;
 }
 
-/** Plans operations over the supergraph and runs the plans. Plans are kept as long as their document node. */
+/**
+ * Plans operations over the supergraph and runs the plans. Plans are kept as long as their document node. An operation
+ * that one subgraph answers by itself goes there directly.
+ */
 export interface Router {
   /** The graph as clients see it. */
   readonly schema: GraphQLSchema;
   /** Plans an operation ahead of its first request. Asks no subgraph. */
-  plan(request: Pick<RoutedRequest, "document" | "operationName">): Promise<void>;
+  plan(operation: PlannedOperation): Promise<void>;
   /** Runs a query or mutation; rejects when it cannot be planned. Nulls are as the subgraphs gave them: results need completion. */
   run(request: RoutedRequest): Promise<ExecutionResult>;
   /** Opens a subscription; a result says why it could not be opened. */
@@ -79,25 +84,27 @@ export async function createRouter(
     { document, operationName, variables }: RoutedRequest,
     passage: Passage,
   ): Promise<ExecutionResult> => plan({ document, operationName, variables, context: passage });
+  const soleSteps = new SoleSteps((operation) => planOf(plan, operation));
   return {
     schema: filterInternalFieldsAndTypes(read(supergraphSdl)),
-    async plan({ document, operationName }) {
-      const caller: Caller = { actor: null, requestId: "" };
-      try {
-        await pass(
-          { document, operationName, variables: {}, caller },
-          { caller, answerByMs: answerByMs(), planning: true },
-        );
-      } catch (error) {
-        // The plan is made before its variables are read, and there are none yet.
-        const isAboutVariables = error instanceof GraphQLError || error instanceof AggregateError;
-        if (!isAboutVariables) throw error;
-      }
+    async plan(operation) {
+      await soleSteps.of(operation);
     },
-    run: (request) => pass(request, { caller: request.caller, answerByMs: answerByMs() }),
+    async run(request) {
+      const { caller, variables } = request;
+      const run: PlanRun = { caller, answerByMs: answerByMs() };
+      const sole = await soleSteps.of(request);
+      if (!sole) return pass(request, run);
+      return (await execute(sole.subgraph, requestOf(sole, caller, variables), run)) as ExecutionResult;
+    },
     async open(request) {
-      const { caller } = request;
+      const { caller, variables } = request;
       const opening: Passage = { caller, answerByMs: answerByMs(), opening: null };
+      const sole = await soleSteps.of(request);
+      if (sole) {
+        const source = await execute(sole.subgraph, requestOf(sole, caller, variables), opening);
+        return isStream(source) ? mapStream(source[Symbol.asyncIterator](), (event) => event) : source;
+      }
       const refused = await pass(request, opening);
       if (!opening.opening) return refused;
       const source = await execute(opening.opening.subgraph, opening.opening.request, opening);
@@ -108,6 +115,31 @@ export async function createRouter(
       );
     },
   };
+}
+
+/** Plans an operation without asking any subgraph; null when it asks none. Throws when it cannot be planned. */
+async function planOf(plan: Execute, { document, operationName }: PlannedOperation): Promise<QueryPlan | null> {
+  const context: Passage = { caller: { actor: null, requestId: "" }, answerByMs: 0, planning: true };
+  try {
+    await plan({ document, operationName, variables: {}, context });
+  } catch (error) {
+    // The plan is made before its variables are read, and there are none yet.
+    const isAboutVariables = error instanceof GraphQLError || error instanceof AggregateError;
+    if (!isAboutVariables) throw error;
+  }
+  let made: QueryPlan | null = null;
+  const take = (found: QueryPlan | undefined) => {
+    made = found ?? null;
+  };
+  // The router tells a plan only to this plugin of its own, by the context that the plan ran with.
+  const { onExecuteDone } = useQueryPlan({ onQueryPlan: take }).onExecute!({
+    context,
+    args: { document },
+  } as never) as {
+    onExecuteDone: (execution: object) => void;
+  };
+  onExecuteDone({});
+  return made;
 }
 
 function dispatch(

@@ -1,7 +1,7 @@
 import { parse } from "graphql";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Gateway, GatewayOptions } from "../../gateway/gateway.ts";
-import type { Result, SubgraphExecutor } from "../../gateway/request.ts";
+import type { Result, SubgraphExecutor, SubgraphRequest } from "../../gateway/request.ts";
 import { actor, executorsOf, gatewayOver } from "./graph.ts";
 import { shop } from "./shop.ts";
 
@@ -90,6 +90,29 @@ describe("the router over two subgraphs in this process", () => {
     const result = await gateway.execute({ document, variables: { id: "u1" }, actor: actor(), requestId: "r" });
     expect(result).toEqual({ data: { person: { name: "Person u1", credit: 5 } } });
     await expect(gateway.prepare(document, "Other")).rejects.toThrow("no operation");
+  });
+
+  it("asks one subgraph directly when it can answer alone: one document for all requests, variables as they were given", async () => {
+    const asked: SubgraphRequest[] = [];
+    const recording = executorsOf(shop()).map(
+      (executor): SubgraphExecutor => ({
+        name: executor.name,
+        execute(request) {
+          asked.push(request);
+          return executor.execute(request);
+        },
+      }),
+    );
+    await open({ executors: recording });
+    const document = parse(
+      "query ($first: Int = 1, $id: ID) { people(first: $first) { name } person(id: $id) { id } }",
+    );
+    const ask = (variables: Record<string, unknown>) =>
+      gateway.execute({ document, variables, actor: actor(), requestId: "r" });
+    const answers = await Promise.all([ask({ id: "u1" }), ask({ id: "u2", first: 2 })]);
+    expect(answers.map(({ data }) => (data!.people as unknown[]).length)).toEqual([1, 2]);
+    expect(asked.map(({ variables }) => variables)).toEqual([{ id: "u1" }, { id: "u2", first: 2 }]);
+    expect(new Set(asked.map((request) => request.document)).size).toBe(1);
   });
 
   it("says what a variable is wrong about", async () => {
