@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import type { Migration } from "../../infra/db/migrate.ts";
 import { PROJECT_ROOT, projectFile } from "../../infra/telemetry/project-root.ts";
 
 const MIGRATIONS = "infra/db/migrations";
@@ -10,19 +11,35 @@ const MIGRATIONS = "infra/db/migrations";
 /** Names of migrations with the SHA-256 of their files. */
 export type MigrationHashes = Readonly<Record<string, string>>;
 
-/** The newest commit whose migrations are exactly the released ones; null, with the reason, where the history lacks it. */
-export function previousRelease(released: MigrationHashes): { commit: string } | { missing: string } {
+/** A commit that lacks `added`, the migrations that came after it, and has all before them as they are now. */
+export interface EarlierCommit {
+  commit: string;
+  added: readonly string[];
+}
+
+/**
+ * The newest commit before the migrations of the release in the making, or, where it has none yet, before the newest
+ * released one: so there is always something that was added under it. The reason, where the history lacks it.
+ */
+export function previousRelease(own: readonly Migration[], released: MigrationHashes): EarlierCommit | Missing {
   if (!existsSync(projectFile(".git"))) return { missing: "there is no git repository here" };
   try {
     if (git("rev-parse", "--is-shallow-repository").trim() === "true")
       return { missing: "the git repository is a shallow clone" };
+    const unreleased = own.filter(({ name }) => !(name in released));
+    const known = own.slice(0, own.length - (unreleased.length || 1));
+    const added = own.slice(known.length).map(({ name }) => name);
     const touching = git("rev-list", "HEAD", "--", MIGRATIONS).trim().split("\n");
-    for (const commit of touching)
-      for (const candidate of [commit, `${commit}^`]) if (hasExactly(candidate, released)) return { commit: candidate };
-    return { missing: "no commit has exactly the released migrations" };
+    for (const commit of ["HEAD", ...touching.map((touched) => `${touched}^`)])
+      if (hasExactly(commit, known)) return { commit: git("rev-parse", commit).trim(), added };
+    return { missing: `no commit has exactly the migrations before ${added[0]}` };
   } catch (error) {
     return { missing: `git cannot be asked (${(error as Error).message.split("\n")[0]})` };
   }
+}
+
+interface Missing {
+  missing: string;
 }
 
 /** A compiled copy of a commit, in a folder that `remove` deletes. */
@@ -48,13 +65,12 @@ export function buildCommit(commit: string): { commandLine: string; remove(): vo
   }
 }
 
-function hasExactly(commit: string, released: MigrationHashes): boolean {
+function hasExactly(commit: string, known: readonly Migration[]): boolean {
   const listed = gitOrNull("ls-tree", "--name-only", commit, `${MIGRATIONS}/`);
   if (listed === null) return false; // before the first commit
   const files = listed.trim().split("\n");
-  const names = files.map((file) => path.basename(file, ".sql"));
-  if (names.join() !== Object.keys(released).join()) return false;
-  return files.every((file, i) => hashOf(git("show", `${commit}:${file}`)) === released[names[i]!]);
+  if (files.join() !== known.map(({ name }) => `${MIGRATIONS}/${name}.sql`).join()) return false;
+  return known.every(({ sql }, i) => git("show", `${commit}:${files[i]}`) === sql);
 }
 
 export function hashOf(text: string): string {
