@@ -25,9 +25,11 @@ import { offersReconciler } from "../workers/reconcile/offers.ts";
 import { orphansReconciler } from "../workers/reconcile/orphans.ts";
 import { retention } from "../workers/reconcile/retention.ts";
 import { startReconcilers } from "../workers/reconcile/schedule.ts";
+import { setBackClock } from "../workers/reconcile/set-back-clock.ts";
 import { unfinishedReconciler } from "../workers/reconcile/unfinished-business.ts";
 import { waitingStagesReconciler } from "../workers/reconcile/waiting-stages.ts";
 import { startRelay } from "../workers/relay.ts";
+import { awaitedTimes } from "./awaited-times.ts";
 import { buildVersion } from "./build-version.ts";
 import { dataJobs, dataReconcilers } from "./data-work.ts";
 import type { Parts } from "./parts.ts";
@@ -98,6 +100,7 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
       leaseReconciler(deps),
       unfinishedReconciler(deps),
       booksReconciler(deps),
+      setBackClock({ ...deps, times: awaitedTimes(settings) }),
       ...dataReconcilers(parts),
       retention({
         ...{ db, clock, logger, ...parts.objects },

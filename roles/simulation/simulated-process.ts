@@ -33,9 +33,11 @@ import { leaseReconciler } from "../../workers/reconcile/expired-leases.ts";
 import { offersReconciler } from "../../workers/reconcile/offers.ts";
 import { orphansReconciler } from "../../workers/reconcile/orphans.ts";
 import { type Reconciler, startReconcilers } from "../../workers/reconcile/schedule.ts";
+import { setBackClock } from "../../workers/reconcile/set-back-clock.ts";
 import { unfinishedReconciler } from "../../workers/reconcile/unfinished-business.ts";
 import { waitingStagesReconciler } from "../../workers/reconcile/waiting-stages.ts";
 import { startRelay } from "../../workers/relay.ts";
+import { awaitedTimes } from "../awaited-times.ts";
 import { foreignNouns } from "../foreign-nouns.ts";
 import type { Chance } from "./chance.ts";
 import { type Death, deathAt } from "./death.ts";
@@ -149,6 +151,7 @@ export class SimulatedProcess {
       leaseReconciler(deps),
       unfinishedReconciler(deps),
       booksReconciler(deps),
+      setBackClock({ ...deps, times: awaitedTimes(settings) }),
     ]);
   }
 

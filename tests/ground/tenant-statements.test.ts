@@ -18,8 +18,10 @@ const TABLE_OF = new Map(allEntities.map((entity) => [entity.name, tableOf(entit
  */
 const NEED_NOT_SAY: Readonly<Record<string, readonly string[]>> = {
   "offers and machines are the deployment's; the few of one team are left out where a stage is matched": [
+    "subgraphs/compute/awaited-times.ts",
     "subgraphs/compute/offer/offer-health.commands.ts",
     "subgraphs/compute/offer/offer-market.ts",
+    "subgraphs/compute/offer/recall-quarantines.ts",
     "subgraphs/compute/offer/sync-offers.commands.ts",
   ],
   "a reconciler or sweep works for all teams, and names rows only to itself": [

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Database } from "../../infra/db/database.ts";
 import { IdempotencyKey } from "../../infra/db/idempotency.ts";
 import { OutboxRow } from "../../infra/db/outbox.ts";
+import { OUTBOX_TIMES } from "../../infra/db/outbox-times.ts";
 import type { Driver } from "../../infra/drivers/driver.ts";
 import { type MachineKind, SimulatedMarket } from "../../infra/drivers/simulated/market.ts";
 import { echo, type Scripts } from "../../infra/drivers/simulated/script.ts";
@@ -12,6 +13,7 @@ import { Sleepers } from "../../infra/live/wakeups.ts";
 import type { JobImplementation } from "../../infra/queue/implement-job.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { createIntake, type Intake } from "../../intake/session-hub.ts";
+import { computeTimes } from "../../subgraphs/compute/awaited-times.ts";
 import { computeEntities } from "../../subgraphs/compute/entities.ts";
 import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
 import { syncOffers } from "../../subgraphs/compute/offer/sync-offers.commands.ts";
@@ -28,6 +30,7 @@ import { attemptsReconciler } from "../../workers/reconcile/attempts.ts";
 import { offersReconciler } from "../../workers/reconcile/offers.ts";
 import { orphansReconciler } from "../../workers/reconcile/orphans.ts";
 import type { Reconciler } from "../../workers/reconcile/schedule.ts";
+import { setBackClock } from "../../workers/reconcile/set-back-clock.ts";
 import { waitingStagesReconciler } from "../../workers/reconcile/waiting-stages.ts";
 import { computeSettings, insertAccount, RUNNER_KEY } from "./compute-fixtures.ts";
 import { type TestDatabase, testDatabase } from "./database.ts";
@@ -129,6 +132,7 @@ export async function marketWorld(options: MarketWorldOptions = {}): Promise<Mar
       attemptsReconciler(deps, createLauncher(deps)),
       waitingStagesReconciler(deps, placer),
       orphansReconciler(deps, driver),
+      setBackClock({ ...deps, times: [...OUTBOX_TIMES, ...computeTimes(settings)] }),
     ],
     ports: { driver },
     close: async () => {

@@ -36,6 +36,18 @@ test("work is cut off at its deadline, which need not be at a report", async () 
   await watch.stop();
 });
 
+test("a wall clock that is set back gives work no more time, and one that is set forward takes none", async () => {
+  for (const stepMs of [-3_600_000, 3_600_000]) {
+    const { clock, watch } = watched(async () => {}, 2_500);
+    clock.stepWall(stepMs);
+    await clock.advance(2_499);
+    expect(watch.signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(watch.signal.reason).toBe(LATE);
+    await watch.stop();
+  }
+});
+
 test("work that is another's or may not go on is cut off with the reason", async () => {
   for (const reason of [new StaleClaim("load"), new Refused(COMMON.not_found)]) {
     const { clock, watch, warnings } = watched(() => Promise.reject(reason));

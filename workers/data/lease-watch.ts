@@ -19,7 +19,7 @@ export interface LeasedWork {
 }
 
 export interface LeaseWatchDeps {
-  clock: Pick<Clock, "now" | "sleep">;
+  clock: Clock;
   logger: Pick<Logger, "warn">;
 }
 
@@ -32,12 +32,15 @@ export class LeaseWatch {
   readonly #stopped = new AbortController();
   readonly #deps: LeaseWatchDeps;
   readonly #work: LeasedWork;
+  /** The deadline on the clock that nobody sets. */
+  readonly #untilMs: number;
   readonly #done: Promise<void>;
 
   /** Begins at once; whoever began it stops it. */
   constructor(deps: LeaseWatchDeps, work: LeasedWork) {
     this.#deps = deps;
     this.#work = work;
+    this.#untilMs = deps.clock.monotonicMs() + work.deadlineAt.getTime() - deps.clock.now().getTime();
     this.#done = this.#run();
   }
 
@@ -56,7 +59,7 @@ export class LeaseWatch {
     const { clock } = this.#deps;
     const over = AbortSignal.any([this.#stopped.signal, this.signal]);
     while (!over.aborted) {
-      const leftMs = this.#work.deadlineAt.getTime() - clock.now().getTime();
+      const leftMs = this.#untilMs - clock.monotonicMs();
       if (leftMs <= 0) this.#cut.abort(this.#work.timedOut());
       else await clock.sleep(Math.min(REPORT_EVERY_MS, leftMs), this.#stopped.signal);
       if (!over.aborted) await this.#report();

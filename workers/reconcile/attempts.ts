@@ -19,9 +19,6 @@ import type { Reconciler } from "./schedule.ts";
 const BATCH = 128;
 /** A running guest has its lease; asking its supplier is the second signal and may be rarer. */
 const RUNNING_CHECK_MS = 10_000;
-/** No next look at what is out, and no next try to end what is over, is written farther ahead than this. */
-const FARTHEST_LOOK_MS = 2 * (LIMITS.launchTimeoutMs + LIMITS.attemptCheckMs);
-const FARTHEST_RELEASE_MS = 2 * LIMITS.attemptCheckMaxMs;
 /** The job that releases an attempt is given this much time before the reconciler does its work. */
 const RELEASE_GRACE_MS = 5_000;
 
@@ -31,22 +28,10 @@ export function attemptsReconciler(deps: ComputeWorkerDeps, launchOrder: LaunchO
     name: "attempts",
     everyMs: 1_000,
     run: async (signal) => {
-      await recallFarLooks(deps);
       const due = await takeDue(deps);
       await Promise.all(due.map((attempt) => check(deps, launchOrder, attempt, signal)));
     },
   };
-}
-
-/** After the wall clock was set back, what was due then would wait for the clock to catch up: it is due now. */
-async function recallFarLooks({ db, clock }: ComputeWorkerDeps): Promise<void> {
-  const nowMs = clock.now().getTime();
-  await db.sql(
-    `update compute.attempt set next_check_at = $1 where id in (
-       select id from compute.attempt where state <> 'gone' and next_check_at > $2
-         and (state not in ('failed', 'ended') or next_check_at > $3) for update skip locked)`,
-    [new Date(nowMs - RELEASE_GRACE_MS), new Date(nowMs + FARTHEST_LOOK_MS), new Date(nowMs + FARTHEST_RELEASE_MS)],
-  );
 }
 
 /** Takes attempts whose time has come and gives them their next time, so that no other process takes them as well. */

@@ -1,5 +1,3 @@
-import type { Database } from "../../infra/db/database.ts";
-import { FARTHEST_TRY_MS } from "../../subgraphs/compute/placement/waiting.ts";
 import { topics } from "../../subgraphs/compute/topics.ts";
 import type { ComputeWorkerDeps } from "../compute/compute-workers.ts";
 import type { Placer } from "../compute/place-stage.ts";
@@ -18,7 +16,6 @@ export function waitingStagesReconciler(deps: ComputeWorkerDeps, placer: Placer)
     everyMs: 1_000,
     topic: topics.capacity,
     run: async (signal, wokenAt) => {
-      await recallFarTries(deps.db, deps.clock.now());
       for (let n = 0; n < BATCHES && !signal.aborted && (await anyDue(deps)); n++)
         if ((await placer.placeBatch({ signal })).looked === 0) break;
       if (!wokenAt) return;
@@ -26,16 +23,6 @@ export function waitingStagesReconciler(deps: ComputeWorkerDeps, placer: Placer)
         if ((await placer.placeBatch({ signal, evenIfUntriedSince: wokenAt })).placed === 0) break;
     },
   };
-}
-
-/** After the wall clock was set back, what was due then would wait for the clock to catch up: it is due now. */
-export async function recallFarTries(db: Database, now: Date): Promise<number> {
-  const recalled = await db.sql(
-    `update compute.stage set next_try_at = $1 where id in (
-       select id from compute.stage where status = 'placing' and next_try_at > $2 for update skip locked) returning 1`,
-    [now, new Date(now.getTime() + FARTHEST_TRY_MS)],
-  );
-  return recalled.length;
 }
 
 async function anyDue({ db, clock }: ComputeWorkerDeps): Promise<boolean> {

@@ -1,3 +1,4 @@
+import { Index } from "@mikro-orm/decorators/legacy";
 import { column, table } from "../../../infra/db/attr.ts";
 
 /**
@@ -5,6 +6,11 @@ import { column, table } from "../../../infra/db/attr.ts";
  * does, and what removes them takes the row's lock first: so bytes are never removed from under a reference.
  */
 @table("compute", "result_object")
+@Index({
+  name: "result_object_removing",
+  expression:
+    "create index result_object_removing on compute.result_object (removing_since) where removing_since is not null",
+})
 export class ResultObject {
   @column.text({ primary: true }) sha256!: string;
   @column.count() bytes!: number;

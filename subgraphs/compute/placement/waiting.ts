@@ -51,7 +51,7 @@ export interface ToldReason {
 export function worthTelling(reason: WaitingReason, told: readonly ToldReason[], now: Date): boolean {
   const latest = told.reduce<ToldReason | null>((a, b) => (a && a.at > b.at ? a : b), null);
   if (latest?.reason === reason) return false;
-  return told.every((t) => t.reason !== reason || now.getTime() - t.at.getTime() >= LIMITS.waitingEventMs);
+  return told.every((t) => t.reason !== reason || Math.abs(now.getTime() - t.at.getTime()) >= LIMITS.waitingEventMs);
 }
 
 /**

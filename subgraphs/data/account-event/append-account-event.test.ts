@@ -119,3 +119,16 @@ test("what clients cause by repeating a request is recorded once an hour, whoeve
     hour,
   ]);
 });
+
+test("an event from before the wall clock was set back keeps no other from being recorded", async () => {
+  const refuse = (at: Date) =>
+    database.db.command((tx) =>
+      appendAccountEvent(tx, { tenantId: "team_1", type: "account.payment_required", payload: {}, now: at }),
+    );
+  const before = new Date(now.getTime() + 3_600_000);
+  await refuse(before);
+  await refuse(now);
+  await refuse(now);
+  const events = await database.db.rows(AccountEvent, "order by t.seq");
+  expect(events.map(({ createdAt }) => createdAt)).toEqual([before, now]);
+});

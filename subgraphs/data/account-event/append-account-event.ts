@@ -2,6 +2,7 @@ import type { Tx } from "../../../infra/db/database.ts";
 import type { OfferedEvent } from "../../../infra/db/offered-event.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import type { JsonValue } from "../../../infra/kernel/json-value.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { offerDeliveries } from "../delivery/offer-delivery.ts";
 import { dataTopics } from "../topics.ts";
 import { type AccountEventType, isAccountEvent, restOf } from "./event-types.ts";
@@ -51,7 +52,10 @@ async function append(tx: Tx, event: OfferedEvent & { type: AccountEventType }):
   tx.wake(dataTopics.accountEvents(tenantId));
 }
 
-/** Whether the type was recorded so lately that it is not again. The stream's lock comes first: of several one is recorded. */
+/**
+ * Whether the type was recorded so lately that it is not again; an event that lies ahead is from before the wall clock was
+ * set back. The stream's lock comes first: of several one is recorded.
+ */
 async function rests(tx: Tx, { tenantId, type, now }: OfferedEvent & { type: AccountEventType }): Promise<boolean> {
   const restMs = restOf(type);
   if (restMs === null) return false;
@@ -61,8 +65,8 @@ async function rests(tx: Tx, { tenantId, type, now }: OfferedEvent & { type: Acc
     [tenantId],
   );
   const recent = await tx.sql(
-    "select 1 from data.account_event where tenant_id = $1 and type = $2 and created_at > $3 limit 1",
-    [tenantId, type, new Date(now.getTime() - restMs)],
+    "select 1 from data.account_event where tenant_id = $1 and type = $2 and created_at > $3 and created_at < $4 limit 1",
+    [tenantId, type, new Date(now.getTime() - restMs), new Date(now.getTime() + LIMITS.clockStepMs)],
   );
   return recent.length > 0;
 }

@@ -99,6 +99,11 @@ export class AssetUpload {
 
 /** Bytes in the object store that assets or uploads refer to. The row's lock decides between using and removing them. */
 @table("data", "asset_object")
+@Index({
+  name: "asset_object_removing",
+  expression:
+    "create index asset_object_removing on data.asset_object (removing_since) where removing_since is not null",
+})
 export class AssetObject {
   @column.text({ primary: true }) sha256!: string;
   @column.count() bytes!: number;

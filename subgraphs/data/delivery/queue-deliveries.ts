@@ -4,7 +4,7 @@ import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { deliverWebhook } from "../jobs.ts";
 
 /** A queued delivery that no worker has begun after this long is queued again: its job was lost. */
-const QUEUED_MS = 60_000;
+export const QUEUED_MS = 60_000;
 
 /** A team with something to send. */
 export interface PendingTeam {
