@@ -1,4 +1,4 @@
-import { createClient } from "graphql-ws";
+import { type ClientOptions, createClient } from "graphql-ws";
 import WebSocket from "ws";
 
 /** The platform said no, or could not be reached; the message is for the person at the terminal. */
@@ -6,7 +6,7 @@ export class ClientError extends Error {
   override readonly name: string = "ClientError";
 }
 
-/** Nobody answers at the platform's address: it may be restarting. */
+/** The platform, or a part of it that is needed, does not answer just now: it may be restarting, and asking again may help. */
 export class PlatformLost extends ClientError {
   override readonly name = "PlatformLost";
 }
@@ -15,14 +15,24 @@ interface GraphAnswer<T> {
   data?: T | null;
   errors?: {
     message: string;
-    extensions?: { code?: string; fix?: string; field?: string; detail?: Record<string, unknown> };
+    extensions?: { code?: string; status?: number; fix?: string; field?: string; detail?: Record<string, unknown> };
   }[];
 }
 
-/** A thin client of the graph. */
+type GraphErrors = NonNullable<GraphAnswer<unknown>["errors"]>;
+
+/** What says of itself that the same request may be answered later; 500 is a fault, which repeating does not mend. */
+const TRANSIENT_STATUS: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
+/** Close codes of graphql-ws that speak of time and not of the request: no greeting, or no acknowledgement, in time. */
+const TRANSIENT_CLOSE: ReadonlySet<number> = new Set([4408, 4418]);
+/** How often a silent socket is asked whether anybody is there, and how long the answer may take. */
+const PING_EVERY_MS = 15_000;
+const PONG_MS = 10_000;
+
+/** A thin client of the graph. Throws `PlatformLost` where asking again may help, and `ClientError` where it was refused. */
 export interface Client {
   query<T>(document: string, variables?: Record<string, unknown>): Promise<T>;
-  /** Items of a subscription until it completes; resumes by itself is the caller's business. */
+  /** Items of a subscription until it completes. To resume after a loss is the caller's business, who has the cursor. */
   subscribe<T>(document: string, variables: Record<string, unknown>): AsyncIterableIterator<T>;
   close(): Promise<void>;
 }
@@ -35,26 +45,60 @@ export function connect(baseUrl: string, apiKey: string): Client {
     connectionParams: { Authorization: `Bearer ${apiKey}` },
     lazy: true,
     retryAttempts: 0,
+    keepAlive: PING_EVERY_MS,
+    connectionAckWaitTimeout: PONG_MS,
+    on: closeWhenSilent(),
   });
   return {
-    query: async <T>(document: string, variables: Record<string, unknown> = {}) => {
-      const url = `${baseUrl}/graphql`;
-      const response = await post(url, apiKey, { query: document, variables });
-      // Whatever else listens there may answer with anything.
-      const answer = (await response.json().catch(() => ({}))) as GraphAnswer<T>;
-      if (answer.errors?.length) throw new ClientError(answer.errors.map(sentence).join("\n"));
-      if (!answer.data)
-        throw new ClientError(
-          `${url} answered ${response.status} and is no platform's. NODUS_BASE_URL is its origin, such as http://127.0.0.1:4000.`,
-        );
-      return answer.data;
-    },
+    query: (document, variables = {}) => ask(`${baseUrl}/graphql`, apiKey, { query: document, variables }),
     subscribe: <T>(document: string, variables: Record<string, unknown>) =>
       items<T>(sockets.iterate({ query: document, variables })),
     close: async () => {
       await sockets.dispose();
     },
   };
+}
+
+/** Ends a socket whose other side has gone without a word, as a machine does that loses power. */
+function closeWhenSilent(): ClientOptions["on"] {
+  let socket: WebSocket | null = null;
+  let deadline: NodeJS.Timeout | undefined;
+  return {
+    connected: (opened) => {
+      socket = opened as WebSocket;
+    },
+    ping: (received) => {
+      if (!received) deadline = setTimeout(() => socket?.terminate(), PONG_MS).unref();
+    },
+    pong: (received) => {
+      if (received) clearTimeout(deadline);
+    },
+    closed: () => clearTimeout(deadline),
+  };
+}
+
+async function ask<T>(url: string, apiKey: string, body: unknown): Promise<T> {
+  const response = await post(url, apiKey, body);
+  const { data, errors } = await answerOf<T>(response, url);
+  if (errors?.length) throw errorOf(errors);
+  if (data) return data;
+  if (TRANSIENT_STATUS.has(response.status))
+    throw new PlatformLost(`${url} answered ${response.status}: the platform behind it does not answer just now.`);
+  throw new ClientError(
+    `${url} answered ${response.status} and is no platform's. NODUS_BASE_URL is its origin, such as http://127.0.0.1:4000.`,
+  );
+}
+
+/** Whatever else listens there may answer with anything, which is then an answer without data. */
+async function answerOf<T>(response: Response, url: string): Promise<GraphAnswer<T>> {
+  const text = await response.text().catch((error: Error) => {
+    throw new PlatformLost(`The answer of ${url} broke off (${error.message}).`);
+  });
+  try {
+    return (JSON.parse(text) ?? {}) as GraphAnswer<T>;
+  } catch {
+    return {};
+  }
 }
 
 async function post(url: string, apiKey: string, body: unknown): Promise<Response> {
@@ -72,7 +116,14 @@ async function post(url: string, apiKey: string, body: unknown): Promise<Respons
   }
 }
 
-function sentence(error: NonNullable<GraphAnswer<unknown>["errors"]>[number]): string {
+/** The graph's errors as one: a loss when all of them are. */
+function errorOf(errors: GraphErrors): ClientError {
+  const message = [...new Set(errors.map(sentence))].join("\n");
+  const lost = errors.every(({ extensions }) => TRANSIENT_STATUS.has(extensions?.status ?? 0));
+  return lost ? new PlatformLost(message) : new ClientError(message);
+}
+
+function sentence(error: GraphErrors[number]): string {
   const { field, fix, detail = {} } = error.extensions ?? {};
   const figures = Object.entries(detail).map(([name, value]) => `\n  ${name} ${String(value)}`);
   return `${field ? `${field}: ` : ""}${error.message}${fix ? ` ${fix}` : ""}${figures.join("")}`;
@@ -92,20 +143,20 @@ async function* open<T>(results: AsyncIterableIterator<unknown>): AsyncGenerator
   try {
     for await (const result of results) {
       const answer = result as GraphAnswer<T>;
-      if (answer.errors?.length) throw new ClientError(answer.errors.map(sentence).join("\n"));
+      if (answer.errors?.length) throw errorOf(answer.errors);
       if (answer.data) yield answer.data;
     }
   } catch (error) {
-    throw refusalOf(error) ?? error;
+    throw streamError(error);
   }
 }
 
-/** What the platform refused, told apart from a connection that broke: only the latter is worth trying again. */
-function refusalOf(error: unknown): ClientError | null {
-  if (Array.isArray(error))
-    return new ClientError((error as NonNullable<GraphAnswer<unknown>["errors"]>).map(sentence).join("\n"));
-  const { code, reason } = (error ?? {}) as { code?: number; reason?: string };
-  return code !== undefined && code >= 4400 && code < 4500
-    ? new ClientError(reason || `The stream was refused (${code}).`)
-    : null;
+/** What ended a stream: a refusal, or a connection that broke, which is worth trying again. */
+function streamError(error: unknown): ClientError {
+  if (error instanceof ClientError) return error;
+  if (Array.isArray(error)) return errorOf(error as GraphErrors);
+  const { code, reason, message } = (error ?? {}) as { code?: number; reason?: string; message?: string };
+  if (code !== undefined && code >= 4400 && code < 4500 && !TRANSIENT_CLOSE.has(code))
+    return new ClientError(reason || `The stream was refused (${code}).`);
+  return new PlatformLost(`The connection to the platform broke (${reason || message || code || "no reason given"}).`);
 }

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, ClientError } from "./client.ts";
+import { brokenStream, Patience } from "./patience.ts";
 import { WaitLine } from "./progress.ts";
 
 export interface Ended {
@@ -16,21 +16,19 @@ interface State extends Ended {
 const STATE = `query state($id: ID!) { workload(id: $id) { status reason message exitCode waitingReason } }`;
 const EVENTS = `subscription events($id: ID!, $after: Int) { workloadEvents(workloadId: $id, after: $after) { cursor complete } }`;
 
-/** How long to wait before a stream that broke is taken up again. */
-const RECONNECT_MS = 1_000;
-
-/** Waits until a workload is over, showing what it does meanwhile. */
+/** Waits until a workload is over, showing what it does meanwhile, across losses of the platform. */
 export async function followToEnd(client: Client, workloadId: string): Promise<Ended> {
   const line = new WaitLine();
+  const patience = new Patience();
   let after = 0;
   for (;;) {
-    const state = await stateOf(client, workloadId);
+    const state = await patience.through(() => stateOf(client, workloadId));
     if (isOver(state.status)) {
       line.clear();
       return state;
     }
     line.show(state.waitingReason ? `${state.status}: waiting (${state.waitingReason})` : state.status);
-    after = await nextEvent(client, workloadId, after);
+    after = await nextEvent(client, workloadId, after, patience);
   }
 }
 
@@ -44,13 +42,16 @@ export async function stateOf(client: Client, workloadId: string): Promise<State
   return workload;
 }
 
-async function nextEvent(client: Client, workloadId: string, after: number): Promise<number> {
+async function nextEvent(client: Client, workloadId: string, after: number, patience: Patience): Promise<number> {
   try {
     const items = client.subscribe<{ workloadEvents: { cursor: number } }>(EVENTS, { id: workloadId, after });
-    for await (const { workloadEvents } of items) return workloadEvents.cursor;
+    for await (const { workloadEvents } of items) {
+      patience.answered();
+      return workloadEvents.cursor;
+    }
+    throw brokenStream();
   } catch (error) {
-    if (error instanceof ClientError) throw error;
-    await sleep(RECONNECT_MS); // the platform may be restarting; the state is read again
+    await patience.bear(error);
   }
   return after;
 }

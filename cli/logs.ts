@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Client, ClientError } from "./client.ts";
+import type { Client } from "./client.ts";
 import { isOver, stateOf } from "./follow.ts";
+import { brokenStream, Patience } from "./patience.ts";
 import { note, WaitLine } from "./progress.ts";
 import { tellWaits } from "./waiting.ts";
 
@@ -16,64 +17,90 @@ const LOGS = `subscription logs($id: ID!, $after: String) {
   workloadLogs(workloadId: $id, after: $after) { data cursor complete end { truncated tailLost } }
 }`;
 
-/** How long to wait before a stream that broke is taken up again at its cursor. */
-const RECONNECT_MS = 1_000;
 /** Without --follow: how long nothing new may come before what is there has been shown. */
 const QUIET_MS = 700;
 
+/** Writes what a workload has printed so far to stdout, byte for byte. */
+export async function showLogs(client: Client, workloadId: string): Promise<void> {
+  await stateOf(client, workloadId); // refuses an unknown id before waiting for it
+  await new LogReader(client, workloadId, new WaitLine()).read({ quietMs: QUIET_MS });
+}
+
 /**
- * Writes a workload's output to stdout, byte for byte; with `follow` until it ends, then exits 1 unless it completed. What
- * it waits for meanwhile goes to stderr.
+ * Writes a workload's output to stdout as it comes, byte for byte, until it ends, and exits 1 unless it completed. What it
+ * waits for meanwhile goes to stderr. When the platform is lost it goes on at the same byte once that is back. `known` is a
+ * status that was just read.
  */
-export async function showLogs(client: Client, workloadId: string, follow: boolean): Promise<void> {
-  const { status } = await stateOf(client, workloadId); // refuses an unknown id before waiting for it
+export async function followLogs(client: Client, workloadId: string, known?: string): Promise<void> {
+  const status = known ?? (await stateOf(client, workloadId)).status;
   const line = new WaitLine();
-  if (!follow) return void (await pump(client, workloadId, null, false, line));
   if (!isOver(status)) line.show(status);
   const logged = new AbortController();
   const tell = (sentence: string) => {
     line.clear();
     note(sentence);
   };
+  const patience = new Patience({ tell });
   const waits = tellWaits(client, workloadId, tell, logged.signal);
   waits.catch(() => {}); // told once the log has ended
-  await pumpToEnd(client, workloadId, line).finally(() => logged.abort());
+  await readToEnd(client, workloadId, line, patience).finally(() => logged.abort());
   await waits;
-  const end = await stateOf(client, workloadId);
+  const end = await patience.through(() => stateOf(client, workloadId));
   note(`${end.status}${end.reason ? ` (${end.reason})` : ""}${end.message ? `: ${end.message}` : ""}`);
   if (end.status !== "completed") process.exitCode = 1;
 }
 
-async function pumpToEnd(client: Client, workloadId: string, line: WaitLine): Promise<void> {
-  let after: string | null = null;
+async function readToEnd(client: Client, workloadId: string, line: WaitLine, patience: Patience): Promise<void> {
+  const reader = new LogReader(client, workloadId, line);
   for (;;) {
-    const ended = await pump(client, workloadId, after, true, line);
-    if (ended.complete) break;
-    after = ended.after;
-    await sleep(RECONNECT_MS);
+    try {
+      if (await reader.read({ onItem: () => patience.answered() })) break;
+      throw brokenStream();
+    } catch (error) {
+      await patience.bear(error);
+    }
+    await patience.through(() => stateOf(client, workloadId));
   }
   line.clear();
 }
 
-async function pump(client: Client, workloadId: string, from: string | null, follow: boolean, line: WaitLine) {
-  let after = from;
-  const items = client.subscribe<{ workloadLogs: LogItem }>(LOGS, { id: workloadId, after });
-  try {
-    for (;;) {
-      const next = await (follow ? items.next() : Promise.race([items.next(), sleep(QUIET_MS, null)]));
-      if (next === null || next.done) break;
-      const item = next.value.workloadLogs;
-      line.clear();
-      process.stdout.write(Buffer.from(item.data, "base64"));
-      if (item.end?.truncated) note("[the log was cut off at its limit]");
-      if (item.end?.tailLost) note("[the end of the log was lost with its machine]");
-      after = item.cursor;
-      if (item.complete) return { complete: true, after };
-    }
-  } catch (error) {
-    if (error instanceof ClientError) throw error; // refused; anything else is a connection that broke
-  } finally {
-    await items.return?.();
+/** Writes a log to stdout, each byte once however often it is read: it knows how far it has come. */
+class LogReader {
+  readonly #client: Client;
+  readonly #workloadId: string;
+  readonly #line: WaitLine;
+  #after: string | null = null;
+
+  constructor(client: Client, workloadId: string, line: WaitLine) {
+    this.#client = client;
+    this.#workloadId = workloadId;
+    this.#line = line;
   }
-  return { complete: false, after };
+
+  /** Goes on where it was, until the log is complete (then true), its stream ends, or nothing came for `quietMs`. */
+  async read({ quietMs, onItem }: { quietMs?: number; onItem?: () => void }): Promise<boolean> {
+    const variables = { id: this.#workloadId, after: this.#after };
+    const items = this.#client.subscribe<{ workloadLogs: LogItem }>(LOGS, variables);
+    try {
+      for (;;) {
+        const next = await (quietMs === undefined
+          ? items.next()
+          : Promise.race([items.next(), sleep(quietMs, null, { ref: false })]));
+        if (next === null || next.done) return false;
+        this.#write(next.value.workloadLogs);
+        onItem?.();
+        if (next.value.workloadLogs.complete) return true;
+      }
+    } finally {
+      await items.return?.();
+    }
+  }
+
+  #write({ data, cursor, end }: LogItem): void {
+    this.#line.clear();
+    process.stdout.write(Buffer.from(data, "base64"));
+    this.#after = cursor;
+    if (end?.truncated) note("[the log was cut off at its limit]");
+    if (end?.tailLost) note("[the end of the log was lost with its machine]");
+  }
 }

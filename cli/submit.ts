@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type Client, ClientError } from "./client.ts";
-import { showLogs } from "./logs.ts";
+import { followLogs } from "./logs.ts";
 import { note } from "./progress.ts";
 
 export interface SubmitOptions {
@@ -29,14 +29,13 @@ const CREATE = `mutation submit($input: CreateWorkloadInput!) {
 /** Submits a workload and prints its id on stdout; everything said to the person goes to stderr. */
 export async function submit(client: Client, command: string[], options: SubmitOptions): Promise<void> {
   const input = { idempotencyKey: options.key ?? randomUUID(), workload: workloadOf(command, options) };
-  const { createWorkload } = await client.query<{ createWorkload: { workload: { id: string }; replayed: boolean } }>(
-    CREATE,
-    { input },
-  );
-  const { id } = createWorkload.workload;
+  const { createWorkload } = await client.query<{
+    createWorkload: { workload: { id: string; status: string }; replayed: boolean };
+  }>(CREATE, { input });
+  const { id, status } = createWorkload.workload;
   process.stdout.write(`${id}\n`);
   note(createWorkload.replayed ? "This key was used before: the same workload." : "Accepted.");
-  if (options.follow) await showLogs(client, id, true);
+  if (options.follow) await followLogs(client, id, status);
 }
 
 function workloadOf(command: string[], options: SubmitOptions): Record<string, unknown> {

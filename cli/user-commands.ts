@@ -38,8 +38,9 @@ export function addUserCommands(program: Command): void {
     .argument("<workload>", "its id")
     .option("-f, --follow", "go on until it ends")
     .action(async (workloadId: string, options: { follow?: boolean }) => {
-      const { showLogs } = await import("./logs.ts");
-      await withClient((client) => showLogs(client, workloadId, options.follow ?? false));
+      const { followLogs, showLogs } = await import("./logs.ts");
+      const show = options.follow ? followLogs : showLogs;
+      await withClient((client) => show(client, workloadId));
     });
 
   program

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { WaitingReason } from "../subgraphs/compute/placement/waiting.ts";
-import { type Client, ClientError, PlatformLost } from "./client.ts";
+import type { Client } from "./client.ts";
+import { brokenStream, Patience } from "./patience.ts";
 
 /** What is to be done about each reason to wait, if anything is. */
 const ADVICE: Record<WaitingReason, string> = {
@@ -45,9 +45,6 @@ interface Item {
   event: { type: string; payload: WaitingPayload } | null;
 }
 
-/** How long to wait before a stream that broke is taken up again. */
-const RECONNECT_MS = 1_000;
-
 /**
  * Tells each reason for which a workload waits, once, until `stop` or the workload's end. Waits that were over before
  * are passed. Throws `ClientError` when the platform refuses.
@@ -58,6 +55,7 @@ export async function tellWaits(
   tell: (sentence: string) => void,
   stop: AbortSignal,
 ): Promise<void> {
+  const patience = new Patience({ tell: () => {} }); // whoever reads the log beside it tells
   const told = new Set<string>();
   const over = new Set<string>();
   let after = 0;
@@ -75,16 +73,16 @@ export async function tellWaits(
     stop.addEventListener("abort", end);
     try {
       for await (const { workloadEvents: item } of items) {
+        patience.answered();
         if (item.complete) return;
         if (item.event) await take(item.event);
         after = item.cursor;
       }
+      throw brokenStream();
     } catch (error) {
-      // Refused; anything else is a platform that restarts or a connection that broke.
-      if (error instanceof ClientError && !(error instanceof PlatformLost)) throw error;
+      if (!stop.aborted) await patience.bear(error, stop);
     } finally {
       stop.removeEventListener("abort", end);
     }
-    await sleep(RECONNECT_MS, undefined, { signal: stop }).catch(() => {}); // told to stop
   }
 }

@@ -8,7 +8,9 @@ import WebSocket from "ws";
 import { SUBGRAPH_WIRE, subgraphUrl } from "../../infra/graphql/subgraph-wire.ts";
 import { signActor } from "../../infra/kernel/actor.ts";
 import { deploymentKeys } from "../../roles/keys.ts";
+import { beginCommand } from "../support/command-line.ts";
 import { Deployment, PROCESS_NAMES } from "../support/deployment.ts";
+import { ADMIN_KEY } from "../support/platform.ts";
 import { builtCommandLine } from "../support/platform-build.ts";
 import { killAll } from "../support/process-table.ts";
 import { until } from "../support/until.ts";
@@ -206,6 +208,31 @@ test("a subgraph that is silent is waited for within bounds, and streams of the 
     deployment.signal("others", "SIGCONT");
   }
   await settles(client, id);
+});
+
+test("the command line follows a log across the deaths of its subgraph and of its gateway, each line once", {
+  timeout: 120_000,
+}, async () => {
+  const ticks = "i=0; while [ $i -lt 200 ]; do echo tick $i; i=$((i+1)); sleep 0.1; done";
+  const following = await beginCommand(["submit", "--follow", "--", "sh", "-c", ticks], {
+    NODUS_BASE_URL: deployment.originOf("gateway"),
+    NODUS_API_KEY: ADMIN_KEY,
+  });
+  await until("it shows what is written", () => following.stdout().includes("tick 5\n"));
+  for (const [nth, name] of (["compute", "gateway"] as const).entries()) {
+    await deployment.end(name);
+    await until("it says so", () => following.stderr().split("Trying again").length === nth + 2);
+    await deployment.start(name);
+    const shown = following.stdout().length;
+    await until("it shows more", () => following.stdout().length > shown);
+  }
+  const { code, stdout, stderr } = await following.ended;
+  const [id, ...lines] = stdout.trimEnd().split("\n");
+  expect(id).toMatch(/^wl_/);
+  expect(lines).toEqual(Array.from({ length: 200 }, (_, i) => `tick ${i}`));
+  expect(stderr.match(/Trying again for up to 5 minutes/g)).toHaveLength(2);
+  expect(stderr).toMatch(/completed\n$/);
+  expect(code).toBe(0);
 });
 
 test("a host agent that dies is started again by its own process", { timeout: 120_000 }, async () => {
