@@ -31,7 +31,7 @@ export function bytesPorts(parts: Parts, plan: ProcessPlan, gateway: Gateway): B
         throw new Refused(COMMON.insufficient_scope, { extra: { required_scope: "data:write" } });
       const asset = await storeUpload(
         {
-          db: parts.db,
+          db: parts.db.ofTeam(actor.tenantId),
           clock: parts.clock,
           objects: parts.objects.assets,
           limits: ASSET_LIMITS,

@@ -34,11 +34,14 @@ export function buildSubgraph(name: string): Subgraph {
 export function contextFor(parts: Parts, compute: ComputeServices): ContextFor {
   const { db, clock } = parts;
   const shared = {
-    db,
     clock,
     compute,
     data: dataServices(parts),
     rl: { workloads },
   };
-  return ({ actor, requestId }): GraphContext => ({ ...shared, actor, requestId, loader: requestLoaders() });
+  return ({ actor, requestId }): GraphContext => ({
+    ...shared,
+    db: actor ? db.ofTeam(actor.tenantId) : db,
+    ...{ actor, requestId, loader: requestLoaders() },
+  });
 }

@@ -6,6 +6,7 @@ import { instance, selectList, tableOf } from "./columns.ts";
 import type { OfferedEvent } from "./offered-event.ts";
 import { PreparingClient } from "./preparing-client.ts";
 import { Statements } from "./statements.ts";
+import { TeamTurns } from "./team-turns.ts";
 import { inTransaction, type Plain, type Transaction } from "./transaction.ts";
 
 /** An entity class. */
@@ -46,29 +47,53 @@ export interface DatabaseOptions {
   connectionWaitMs?: number;
 }
 
+/** What a command may take of the process's connections, and for how long. */
+export interface CommandBounds {
+  /** Whose rows it may have to wait for: the teams share the connections. Null where it is about nobody's or many's. */
+  teamId?: string | null;
+  /** Longest wait for each lock; `LIMITS.lockWaitMs` unless given. */
+  lockWaitMs?: number;
+  /** Whoever runs it comes again by itself: while something of its team is held, it fails at once. */
+  comesAgain?: boolean;
+}
+
 type Announce = (topic: string) => void;
 type Offer = (tx: Tx, events: readonly OfferedEvent[]) => Promise<void>;
 
+/** What all who use the database of a process have in common. */
+interface Shared {
+  readonly orm: MikroORM;
+  readonly pool: pg.Pool;
+  readonly reader: Queryer;
+  readonly turns: TeamTurns;
+  announce: Announce;
+  offer: Offer;
+}
+
 /** The one PostgreSQL of the deployment. */
 export class Database implements Queryer {
-  readonly orm: MikroORM;
-  readonly #pool: pg.Pool;
-  #announce: Announce = () => {};
-  #offer: Offer = async () => {};
-  readonly #reader: Queryer;
+  /** The database that this one was made of, by `ofTeam`; null for itself. */
+  readonly whole: Database | null;
+  readonly #shared: Shared;
+  /** Of commands that say nothing else. */
+  readonly #bounds: CommandBounds;
 
-  private constructor(orm: MikroORM, pool: pg.Pool) {
-    this.orm = orm;
-    this.#pool = pool;
-    const statements = new Statements(pool);
-    this.#reader = queryer((text, values) => statements.run(text, values));
+  private constructor(shared: Shared, whole: Database | null = null, bounds: CommandBounds = {}) {
+    this.#shared = shared;
+    this.whole = whole;
+    this.#bounds = bounds;
+  }
+
+  get orm(): MikroORM {
+    return this.#shared.orm;
   }
 
   static async open(options: DatabaseOptions): Promise<Database> {
+    const { poolSize = 20 } = options;
     const orm = await MikroORM.init({
       clientUrl: options.url,
       entities: [...options.entities] as never,
-      pool: { min: 0, max: options.poolSize ?? 20 },
+      pool: { min: 0, max: poolSize },
       driverOptions: {
         Client: PreparingClient,
         keepAlive: true,
@@ -79,55 +104,77 @@ export class Database implements Queryer {
       discovery: { warnWhenNoEntities: false },
       debug: false,
     });
-    return new Database(orm, await orm.em.getConnection().getNativeClient());
+    const pool: pg.Pool = await orm.em.getConnection().getNativeClient();
+    const statements = new Statements(pool);
+    return new Database({
+      ...{ orm, pool, turns: new TeamTurns(poolSize), announce: () => {}, offer: async () => {} },
+      reader: queryer((text, values) => statements.run(text, values)),
+    });
+  }
+
+  /** The same for requests of a team: its commands use the team's share of the connections, and wait as long as a caller would. */
+  ofTeam(teamId: string): Database {
+    return new Database(this.#shared, this.whole ?? this, { teamId, lockWaitMs: LIMITS.requestLockWaitMs });
+  }
+
+  /** Whether a command of the team that this is for waited for a lock in vain a moment ago. */
+  get isHeld(): boolean {
+    const { teamId } = this.#bounds;
+    return typeof teamId === "string" && this.#shared.turns.isHeld(teamId);
   }
 
   /** Where the wake-ups of commands go; set once by the composition root. */
   announceTo(announce: Announce): void {
-    this.#announce = announce;
+    this.#shared.announce = announce;
   }
 
   /** Who writes down what commands offer; set once by the composition root, and the same in every process. */
   offerTo(offer: Offer): void {
-    this.#offer = offer;
+    this.#shared.offer = offer;
   }
 
   sql<R>(text: string, values: readonly unknown[] = []): Promise<R[]> {
-    return this.#reader.sql<R>(text, values);
+    return this.#shared.reader.sql<R>(text, values);
   }
 
   rows<T extends object>(type: EntityClass<T>, tail: string, values: readonly unknown[] = []): Promise<T[]> {
-    return this.#reader.rows(type, tail, values);
+    return this.#shared.reader.rows(type, tail, values);
   }
 
   row<T extends object>(type: EntityClass<T>, tail: string, values: readonly unknown[] = []): Promise<T | null> {
-    return this.#reader.row(type, tail, values);
+    return this.#shared.reader.row(type, tail, values);
   }
 
   /**
    * One command, one transaction at READ COMMITTED. A deadlock or serialization failure runs the whole command again,
-   * nothing of the first try remains; wake-ups leave after the commit.
+   * nothing of the first try remains; wake-ups leave after the commit. What waits too long for what others hold fails as
+   * `isWaitForOthersOver` tells, with nothing written.
    */
-  async command<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+  async command<T>(work: (tx: Tx) => Promise<T>, given: CommandBounds = {}): Promise<T> {
+    const { teamId = null, lockWaitMs = null, comesAgain = false } = { ...this.#bounds, ...given };
+    const attempts = () => this.#attempts(work, lockWaitMs);
+    return teamId === null ? attempts() : this.#shared.turns.pass(teamId, { comesAgain }, attempts);
+  }
+
+  async #attempts<T>(work: (tx: Tx) => Promise<T>, lockWaitMs: number | null): Promise<T> {
+    const { pool, orm, announce, offer } = this.#shared;
     for (let attempt = 1; ; attempt++) {
       const topics = new Set<string>();
       let answer: T;
       try {
-        answer = await inTransaction(this.#pool, this.orm, (transaction) =>
-          work(txOf(transaction, topics, this.#offer)),
-        );
+        answer = await inTransaction(pool, orm, lockWaitMs, (transaction) => work(txOf(transaction, topics, offer)));
       } catch (error) {
         if (attempt === COMMAND_ATTEMPTS || !RETRIED_STATES.has(sqlState(error) ?? "")) throw error;
         continue;
       }
       // Committed: whatever happens from here on must not run it again.
-      for (const topic of topics) this.#announce(topic);
+      for (const topic of topics) announce(topic);
       return answer;
     }
   }
 
   close(): Promise<void> {
-    return this.orm.close(true);
+    return this.#shared.orm.close(true);
   }
 }
 

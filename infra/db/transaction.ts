@@ -17,17 +17,19 @@ export interface Transaction {
 
 /**
  * Runs `work` in one transaction at READ COMMITTED on one connection: committed when it resolves, rolled back when it
- * rejects. BEGIN costs no round trip of its own, it leaves with the first statement.
+ * rejects. BEGIN costs no round trip of its own, it leaves with the first statement, and with it how long each statement
+ * may wait for a lock; null for the connection's own bound.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
   orm: MikroORM,
+  lockWaitMs: number | null,
   work: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
-    return await committed(client, orm, work);
+    return await committed(client, orm, lockWaitMs, work);
   } catch (error) {
     await client.query("rollback").catch((lost: Error) => {
       broken = lost; // nothing to roll back on a connection that is gone; the pool must not give it out again
@@ -41,13 +43,16 @@ export async function inTransaction<T>(
 async function committed<T>(
   client: pg.PoolClient,
   orm: MikroORM,
+  lockWaitMs: number | null,
   work: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
   let em: SqlEntityManager | null = null;
   let commit: Promise<{ command: string }> | null = null;
   const stream = streamOf(client);
   stream.cork();
-  const begun = client.query("begin");
+  const begun = client.query(
+    lockWaitMs === null ? "begin" : `begin; set local lock_timeout = ${Math.ceil(lockWaitMs)}`,
+  );
   begun.catch(() => {}); // told by the statement after it, and below
   let first = true;
   const leave = () => {

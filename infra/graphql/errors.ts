@@ -1,5 +1,5 @@
 import { GraphQLError } from "graphql";
-import { isDatabaseUnavailable, isWaitForConnectionOver } from "../db/unavailable.ts";
+import { isDatabaseUnavailable, isWaitForConnectionOver, isWaitForOthersOver } from "../db/unavailable.ts";
 import { COMMON, Refused } from "../kernel/refusal.ts";
 
 /** How a refusal looks in a GraphQL answer: the code, status and fix, and the field where one is to blame. */
@@ -32,11 +32,16 @@ export function asRefusal(error: unknown): unknown {
   if (error instanceof Refused) return refusalError(error);
   if (!isDatabaseUnavailable(error)) return error;
   const refused = new Refused(COMMON.unavailable, {
-    message: isWaitForConnectionOver(error)
-      ? "No connection to the database became free in time."
-      : "The database cannot be reached just now.",
+    message: whyUnavailable(error),
     retryAfterSeconds: 1,
   });
   refused.cause = error;
   return refusalError(refused);
+}
+
+function whyUnavailable(error: unknown): string {
+  if (isWaitForOthersOver(error))
+    return "What this needs is in use by another command of the team, which did not end in time.";
+  if (isWaitForConnectionOver(error)) return "No connection to the database became free in time.";
+  return "The database cannot be reached just now.";
 }

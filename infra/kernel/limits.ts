@@ -74,9 +74,35 @@ export const LIMITS = {
   operationTimeoutMs: 25_000,
   /** How long a request or a job waits for a free database connection. */
   databaseConnectionWaitMs: 15_000,
+  /** How long a transaction may stand open without a statement: of a process that was frozen in the middle of a command it
+   * ends then, with all locks that it holds. */
+  idleTransactionMs: 10_000,
+  /** How long a statement waits for a lock that somebody holds, where whoever sent it comes again by itself: longer than
+   * PostgreSQL takes to find a deadlock, one second, which ends a wait better. */
+  lockWaitMs: 2_000,
+  /** The same for a command that a caller waits for. */
+  requestLockWaitMs: 3_000,
+  /** How long a team's command waits until one of the team's others has ended, when those use all that the team may. */
+  commandTurnMs: 2_000,
+  /** After a team's command has waited for a lock in vain, its commands go one at a time for this long. */
+  heldTeamMs: 2_000,
+  /** A stage whose team's account is being held by somebody is looked at again after this long. */
+  heldStageMs: 2_000,
   /** How long a gateway may go on without looking at a key again. */
   actorCacheMs: 5_000,
+  /** How long a request waits to be told whom its key belongs to. */
+  keyLookUpMs: 5_000,
   subscriptionsPerConnection: 200,
+  /** Messages that began the operations which run on one socket, together. */
+  connectionOperationBytes: 8 * 1024 * 1024,
+  /** The id that a client gives to an operation of its socket. */
+  operationIdLength: 256,
+  /** A client's messages on one socket; what comes faster is read later. */
+  socketMessagesPerSecond: 2_000,
+  /** While so much waits for a socket's reader, nothing more is read from it. */
+  socketBacklogBytes: 1024 * 1024,
+  /** A socket that has shown no key is closed after this. */
+  socketWithoutKeyMs: 60_000,
   requestsPerKeyPerSecond: 2_000,
   /** Names of teams, members and keys, in characters. */
   displayNameLength: 200,

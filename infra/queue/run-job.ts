@@ -1,5 +1,6 @@
 import type { Database } from "../db/database.ts";
 import { enqueue } from "../db/outbox.ts";
+import { isWaitForOthersOver } from "../db/unavailable.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { JobImplementation, Outcome } from "./implement-job.ts";
@@ -93,6 +94,10 @@ async function end(job: JobImplementation, run: QueuedRun, environment: RunEnvir
     }
     return outcome.outcome;
   } catch (err) {
+    if (isWaitForOthersOver(err)) {
+      logger.info({ reason: (err as Error).message }, "the job wants what others hold and runs again");
+      return "retry";
+    }
     logger.error({ err }, "the job failed");
     return "failed";
   }

@@ -64,6 +64,7 @@ const NEED_NOT_SAY: Readonly<Record<string, readonly string[]>> = {
     "workers/compute/place-stage.ts",
     "workers/compute/release-attempt.ts",
     "workers/compute/supervise-boot.ts",
+    "workers/compute/team-bounds.ts",
   ],
   "a host speaks for the order whose token or session it showed": [
     "intake/server.ts",

@@ -13,6 +13,8 @@ import { askSupplier } from "../compute/ask-supplier.ts";
 import type { ComputeWorkerDeps } from "../compute/compute-workers.ts";
 import type { LaunchOrderFn } from "../compute/launch-order.ts";
 import { releaseOnce } from "../compute/release-attempt.ts";
+import { ofTeam } from "../compute/team-bounds.ts";
+import { allSteps } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 /** Attempts that one round looks at. */
@@ -29,7 +31,7 @@ export function attemptsReconciler(deps: ComputeWorkerDeps, launchOrder: LaunchO
     everyMs: 1_000,
     run: async (signal) => {
       const due = await takeDue(deps);
-      await Promise.all(due.map((attempt) => check(deps, launchOrder, attempt, signal)));
+      await allSteps(due.map((attempt) => () => check(deps, launchOrder, attempt, signal)));
     },
   };
 }
@@ -88,9 +90,9 @@ async function checkBooting(
   signal: AbortSignal,
 ): Promise<void> {
   const { id: orderId, fence, supplier } = attempt;
-  if (seen?.state === "gone") return fail(deps, orderId, "supplier_lost_it", "the supplier has nothing of it", true);
+  if (seen?.state === "gone") return fail(deps, attempt, "supplier_lost_it", "the supplier has nothing of it", true);
   if (attempt.bootDeadlineAt <= deps.clock.now())
-    return fail(deps, orderId, "boot_timeout", "no runner connected before the boot deadline", false);
+    return fail(deps, attempt, "boot_timeout", "no runner connected before the boot deadline", false);
   if (seen?.state !== "never_seen") {
     if (attempt.state !== "launching") return;
     if (seen !== null && isHeld(seen))
@@ -107,7 +109,7 @@ async function checkBooting(
 async function endStuckStaging({ db, clock, logger }: ComputeWorkerDeps, attempt: Attempt): Promise<boolean> {
   const now = clock.now();
   if (attempt.state === "running" || !attempt.sessionHash || stagingDeadline(attempt) > now) return false;
-  const ended = await db.command((tx) => loseStuckStaging(tx, attempt.id, now));
+  const ended = await db.command((tx) => loseStuckStaging(tx, attempt.id, now), ofTeam(attempt.tenantId));
   if (ended)
     logger.warn({ orderId: attempt.id, offerId: attempt.offerId }, "a connected host did not get to run its command");
   return ended;
@@ -134,17 +136,18 @@ async function checkConnected(deps: ComputeWorkerDeps, attempt: Attempt, seen: O
     return;
   }
   if (now.getTime() - goneSince.getTime() >= LIMITS.goneToLostMs)
-    await db.command((tx) => loseIfStillGone(tx, attempt.id, deps.settings, now));
+    await db.command((tx) => loseIfStillGone(tx, attempt.id, deps.settings, now), ofTeam(attempt.tenantId));
 }
 
 async function fail(
   deps: ComputeWorkerDeps,
-  orderId: string,
+  { id: orderId, tenantId }: Attempt,
   code: BootFailureCode,
   message: string,
   gone: boolean,
 ): Promise<void> {
-  await deps.db.command((tx) => failBoot(tx, { orderId, code, message, gone }, deps.settings, deps.clock.now()));
+  const failure = { orderId, code, message, gone };
+  await deps.db.command((tx) => failBoot(tx, failure, deps.settings, deps.clock.now()), ofTeam(tenantId));
 }
 
 async function clearGone({ db }: ComputeWorkerDeps, attempt: Attempt): Promise<void> {

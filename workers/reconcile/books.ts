@@ -1,6 +1,7 @@
 import type { Database } from "../../infra/db/database.ts";
 import type { Logger } from "../../infra/telemetry/logger.ts";
 import { auditBooks } from "../../subgraphs/compute/account/account.commands.ts";
+import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 /** An audit adds up a team's whole ledger, so it is done now and then. */
@@ -13,10 +14,17 @@ export function booksReconciler({ db, logger }: { db: Database; logger: Logger }
     everyMs: EVERY_MS,
     run: async (signal) => {
       const accounts = await db.sql<{ id: string }>("select id from compute.account order by id");
-      for (const { id } of accounts) {
+      const audit = async (teamId: string) => {
         if (signal.aborted) return;
-        if (!(await auditBooks(db, id))) logger.error({ teamId: id }, "the books of a team do not balance");
-      }
+        if (!(await auditBooks(db, teamId))) logger.error({ teamId }, "the books of a team do not balance");
+      };
+      await eachStep(
+        accounts.map(
+          ({ id }) =>
+            () =>
+              audit(id),
+        ),
+      );
     },
   };
 }

@@ -1,7 +1,9 @@
 import type { Database, Tx } from "../../infra/db/database.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
+import { ofTeam } from "../compute/team-bounds.ts";
 import { ClockSteps } from "./clock-steps.ts";
+import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 /** Leases that one round looks at. */
@@ -45,12 +47,14 @@ export function leaseReconciler({ db, clock, settings }: LeaseDeps): Reconciler 
  * given before the wall clock was set back, and the host has not been heard since. Returns how many were ended.
  */
 export async function loseExpiredLeases(db: Database, now: Date, farthest: Date | null = null): Promise<number> {
-  const expired = await db.sql<{ id: string }>(
-    `select id from compute.placement where state in ('provisioning', 'running') and ${EXPIRED}
+  const expired = await db.sql<{ id: string; tenant_id: string }>(
+    `select id, tenant_id from compute.placement where state in ('provisioning', 'running') and ${EXPIRED}
      order by lease_expires_at, id limit ${BATCH}`,
     [now, farthest],
   );
-  for (const { id } of expired) await db.command((tx) => loseIfStillExpired(tx, id, now, farthest));
+  const lose = ({ id, tenant_id }: (typeof expired)[number]) =>
+    db.command((tx) => loseIfStillExpired(tx, id, now, farthest), ofTeam(tenant_id));
+  await eachStep(expired.map((placement) => () => lose(placement)));
   return expired.length;
 }
 

@@ -9,6 +9,8 @@ import {
   settlePlacement,
 } from "../../subgraphs/compute/jobs.ts";
 import { closeIfGone } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
+import { ofTeam } from "../compute/team-bounds.ts";
+import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 const EVERY_MS = 10_000;
@@ -36,41 +38,44 @@ export async function ringForUnfinished(db: Database, now: Date): Promise<number
   const before = new Date(now.getTime() - GRACE_MS);
   const ahead = new Date(now.getTime() + GRACE_MS);
   let rung = 0;
-  const ring = async (found: { id: string }[], bell: (tx: Tx, id: string) => Promise<void>) => {
-    for (const { id } of found) await db.command((tx) => bell(tx, id));
+  const ring = async (text: string, times: readonly Date[], bell: (tx: Tx, id: string) => Promise<unknown>) => {
+    const found = await db.sql<Unfinished>(`${text} limit ${BATCH}`, times);
     rung += found.length;
+    await eachStep(
+      found.map(
+        ({ id, team_id }) =>
+          () =>
+            db.command((tx) => bell(tx, id), ofTeam(team_id)),
+      ),
+    );
   };
-  await ring(await ids(db, STUCK_STAGES, [before]), (tx, stageRunId) => enqueue(tx, placeStage, { stageRunId }, now));
-  await ring(await ids(db, ENDED_NOT_GONE, [before, ahead]), (tx, placementId) => closeIfGone(tx, placementId, now));
-  await ring(await ids(db, UNSETTLED, [before, ahead]), (tx, placementId) =>
-    enqueue(tx, settlePlacement, { placementId }, now),
-  );
-  await ring(await ids(db, UNCOMMITTED_LOGS, [before, ahead]), (tx, placementId) =>
-    enqueue(tx, commitLog, { placementId }, now),
-  );
-  await ring(await ids(db, UNCLOSED, [before, ahead]), (tx, workloadId) =>
-    enqueue(tx, closeWorkload, { workloadId }, now),
-  );
-  await ring(await ids(db, PAST_DEADLINE, [before]), (tx, workloadId) =>
-    enqueue(tx, enforceDeadline, { workloadId }, now),
-  );
+  const long = [before, ahead];
+  await eachStep([
+    () => ring(STUCK_STAGES, [before], (tx, stageRunId) => enqueue(tx, placeStage, { stageRunId }, now)),
+    () => ring(ENDED_NOT_GONE, long, (tx, placementId) => closeIfGone(tx, placementId, now)),
+    () => ring(UNSETTLED, long, (tx, placementId) => enqueue(tx, settlePlacement, { placementId }, now)),
+    () => ring(UNCOMMITTED_LOGS, long, (tx, placementId) => enqueue(tx, commitLog, { placementId }, now)),
+    () => ring(UNCLOSED, long, (tx, workloadId) => enqueue(tx, closeWorkload, { workloadId }, now)),
+    () => ring(PAST_DEADLINE, [before], (tx, workloadId) => enqueue(tx, enforceDeadline, { workloadId }, now)),
+  ]);
   return rung;
 }
 
-function ids(db: Database, text: string, times: readonly Date[]): Promise<{ id: string }[]> {
-  return db.sql<{ id: string }>(`${text} limit ${BATCH}`, times);
+interface Unfinished {
+  id: string;
+  team_id: string;
 }
 
 /** What happened at a time that lies ahead happened before the wall clock was set back, and that is long enough ago. */
 const longAgo = (column: string) => `(${column} < $1 or ${column} > $2)`;
 
 const STUCK_STAGES =
-  "select id from compute.stage where status = 'placing' and next_try_at < $1 order by next_try_at, id";
-const ENDED_NOT_GONE = `select p.id from compute.placement p where p.state = 'ended' and p.gone_at is null and ${longAgo("p.ended_at")}
+  "select id, tenant_id as team_id from compute.stage where status = 'placing' and next_try_at < $1 order by next_try_at, id";
+const ENDED_NOT_GONE = `select p.id, p.tenant_id as team_id from compute.placement p where p.state = 'ended' and p.gone_at is null and ${longAgo("p.ended_at")}
   and not exists (select 1 from compute.attempt a where a.placement_id = p.id and a.state <> 'gone') order by p.id`;
-const UNSETTLED = `select id from compute.placement where state = 'ended' and ${longAgo("gone_at")} order by gone_at, id`;
-const UNCOMMITTED_LOGS = `select id from compute.placement
+const UNSETTLED = `select id, tenant_id as team_id from compute.placement where state = 'ended' and ${longAgo("gone_at")} order by gone_at, id`;
+const UNCOMMITTED_LOGS = `select id, tenant_id as team_id from compute.placement
   where log_complete and log_bytes > 0 and log_committed_at is null and log_removed_at is null and state in ('ended', 'closed') and ${longAgo("ended_at")} order by id`;
-const UNCLOSED = `select id from compute.workload where ${longAgo("terminal_at")} and settled_at is null order by terminal_at, id`;
-const PAST_DEADLINE = `select id from compute.workload
+const UNCLOSED = `select id, tenant_id as team_id from compute.workload where ${longAgo("terminal_at")} and settled_at is null order by terminal_at, id`;
+const PAST_DEADLINE = `select id, tenant_id as team_id from compute.workload
   where complete_by < $1 and status not in ('completed', 'failed', 'cancelled') order by complete_by, id`;

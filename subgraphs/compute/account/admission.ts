@@ -1,4 +1,5 @@
 import { type Database, type Queryer, sqlState, type Tx } from "../../../infra/db/database.ts";
+import { isWaitForOthersOver } from "../../../infra/db/unavailable.ts";
 import { lesserMicros, type Micros, toUsd } from "../../../infra/kernel/micros.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import { monthSpendSql, monthStart, monthToDateMicros } from "../ledger/ledger.commands.ts";
@@ -92,12 +93,13 @@ export function leastCredit({ estimateMicros }: Pick<Admission, "estimateMicros"
   return estimateMicros > 0n ? estimateMicros : 1n;
 }
 
-/** A failing measurement admits nothing; what the database will retry by itself passes. */
+/** A failing measurement admits nothing; what the database will retry by itself passes, and what waited in vain says so. */
 async function measured<T>(measure: () => Promise<T>): Promise<T> {
   try {
     return await measure();
   } catch (error) {
     if (error instanceof NotAdmitted || ["40001", "40P01"].includes(sqlState(error) ?? "")) throw error;
+    if (isWaitForOthersOver(error)) throw error;
     const refused = new Refused(ACCOUNT.spend_check_unavailable, { retryAfterSeconds: 1 });
     refused.cause = error;
     throw refused;

@@ -15,7 +15,7 @@ import {
   applyUnits,
   type RecordContext,
 } from "./record-handlers.ts";
-import { lockSession, type Session, type SessionRefusal } from "./session.commands.ts";
+import { boundsOf, lockSession, type Session, type SessionRefusal } from "./session.commands.ts";
 
 /** How far the records of an order are applied; `gap` when the batch starts beyond the next number. */
 export type Applied = { ackSeq: number } | { gap: number };
@@ -43,7 +43,7 @@ export async function applyRecords(
     for (const run of runsOfOneType(upToEnd(fresh))) await applyRun(context, run);
     tx.wake(topics.workload(session.workloadId));
     return { ackSeq };
-  });
+  }, boundsOf(session));
 }
 
 /**

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
-import type { Tx } from "../../../infra/db/database.ts";
+import type { CommandBounds, Tx } from "../../../infra/db/database.ts";
 import { isId } from "../../../infra/kernel/ids.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import { type Allowance, type OrderSpec, RUNNER_PROTOCOL } from "../../../infra/runner/protocol.ts";
 import { hashToken } from "../placement/order-token.ts";
@@ -138,7 +139,12 @@ export async function beat(deps: LifecycleDeps, session: Session): Promise<Allow
     if (placement.want === "run")
       placement.heldMicros = await extendFunding(tx, workload, placement, deps.settings, now);
     return allowanceOf(placement, workload, deps.settings, now);
-  });
+  }, boundsOf(session));
+}
+
+/** A host waits for the answer, and its team may wait for rows that somebody holds, as long as others need not. */
+export function boundsOf({ tenantId }: Session): CommandBounds {
+  return { teamId: tenantId, lockWaitMs: LIMITS.requestLockWaitMs };
 }
 
 /** What is wanted of an order now, without renewing anything; for pushing a change to its host. */

@@ -1,12 +1,14 @@
-import type { Tx } from "../../../infra/db/database.ts";
+import type { Database, Tx } from "../../../infra/db/database.ts";
+import { isWaitForOthersOver } from "../../../infra/db/unavailable.ts";
 import { compareText } from "../../../infra/kernel/compare-text.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { hold } from "../ledger/ledger.commands.ts";
 import { microsFor } from "../ledger/price.ts";
 import { type Match, matchOffers } from "../offer/match-offers.ts";
 import type { MarketView } from "../offer/offer-market.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
 import { endHopeless, type HopelessWait, hopelessOf } from "./end-hopeless.commands.ts";
-import { type BatchRequest, type DueStage, takeFairBatch } from "./fair-batch.ts";
+import { type BatchRequest, type DueStage, putOff, takeFairBatch } from "./fair-batch.ts";
 import { needDefaults, type PlacementDeps } from "./placement-deps.ts";
 import { giveBack, reserve } from "./reserve-capacity.ts";
 import type { ClaimedOrder, Granted, StageSeeker } from "./seeker.ts";
@@ -27,26 +29,45 @@ export interface ClaimedBatch {
  * Claims capacity and the first window's money for a fair batch of waiting stages, in one transaction: what is written
  * down here is launched afterwards, and launched again by the same order id should this process die. Stages that get
  * nothing say why and when they are looked at again; those that never will end their workloads, each in a command of its
- * own, since this one holds the accounts of many teams.
+ * own, since this one holds the accounts of many teams. When one of the rows that it needs is held by somebody else, it
+ * begins again and passes over what is: one team's held account keeps no other team's stages waiting.
  */
 export async function claimBatch(deps: PlacementDeps, request: Omit<BatchRequest, "now">): Promise<ClaimedBatch> {
   const now = deps.clock.now();
-  const { ends, ...claimed } = await deps.db.command((tx) => claim(tx, deps, { ...request, now }));
-  for (const end of ends) await deps.db.command((tx) => endHopeless(tx, end, now));
+  const claiming = (passOver: boolean, lockWaitMs: number) =>
+    deps.db.command((tx) => claim(tx, deps, { ...request, now }, passOver), { lockWaitMs });
+  const { ends, ...claimed } = await claiming(false, LIMITS.groupLockMs).catch((error: unknown) => {
+    if (isWaitForOthersOver(error)) return claiming(true, LIMITS.lockWaitMs);
+    throw error;
+  });
+  for (const end of ends) await endOrPutOff(deps.db, end, now);
   return claimed;
+}
+
+/** Ends a workload that waits for nothing, or leaves it for later while its team's account is held. */
+async function endOrPutOff(db: Database, end: HopelessWait, now: Date): Promise<void> {
+  const bounds = { teamId: end.tenantId, comesAgain: true, lockWaitMs: LIMITS.groupLockMs };
+  try {
+    await db.command((tx) => endHopeless(tx, end, now), bounds);
+  } catch (error) {
+    if (!isWaitForOthersOver(error)) throw error;
+    await putOff(db, [end.stageRunId], now);
+  }
 }
 
 async function claim(
   tx: Tx,
   deps: PlacementDeps,
   request: BatchRequest,
+  passOver: boolean,
 ): Promise<ClaimedBatch & { ends: HopelessWait[] }> {
   const { now } = request;
   const [batch, market] = await Promise.all([takeFairBatch(tx, request), deps.market.view(tx, now)]);
   if (batch.length === 0) return { orders: [], looked: 0, lastTenant: "", ends: [] };
   const wanted = batch.filter((stage) => !stage.workload.cancelRequested);
-  const seekers = seekersOf(deps, wanted, market, now);
-  await reserve(tx, seekers);
+  const found = seekersOf(deps, wanted, market, now);
+  await reserve(tx, found, { passOver });
+  const seekers = passOver ? await whoseAccountsAreFree(tx, found, now) : found;
   const steps = new WorkloadSteps(now);
   for (const seeker of seekers) steps.move(seeker.stage, "plan", considered(seeker));
   const granted = await fund(tx, deps, seekers, now);
@@ -57,6 +78,29 @@ async function claim(
     writeWaiting(tx, deps, waiting, steps, now).then(() => steps.write(tx)),
   ]);
   return { orders, looked: batch.length, lastTenant: batch.at(-1)!.tenantId, ends: hopelessOf(batch, seekers) };
+}
+
+/**
+ * Takes the accounts of the teams that chose something, as `fund` is going to, except those that somebody holds: stages of
+ * these give back what they chose, and are looked at again in a moment.
+ */
+async function whoseAccountsAreFree(tx: Tx, seekers: readonly StageSeeker[], now: Date): Promise<StageSeeker[]> {
+  const teams = [...new Set(seekers.filter((s) => s.chosen).map((s) => s.stage.tenantId))];
+  const free = await tx.sql<{ id: string }>(
+    "select id from compute.account where id = any($1) order by id for no key update skip locked",
+    [teams],
+  );
+  const mayAsk = new Set(free.map(({ id }) => id));
+  const [staying, held] = [true, false].map((is) =>
+    seekers.filter(({ chosen, stage }) => (chosen === null || mayAsk.has(stage.tenantId)) === is),
+  ) as [StageSeeker[], StageSeeker[]];
+  for (const { chosen } of held) await giveBack(tx, chosen!.offer.capacityId, chosen!.need);
+  await putOff(
+    tx,
+    held.map((s) => s.stage.stageRunId),
+    now,
+  );
+  return staying;
 }
 
 function seekersOf(deps: PlacementDeps, batch: DueStage[], market: MarketView, now: Date): StageSeeker[] {

@@ -6,6 +6,9 @@ import type { StageSeeker } from "./seeker.ts";
 /** A workload that waits for capacity and will never use any. */
 export interface HopelessWait {
   workloadId: string;
+  tenantId: string;
+  /** Its stage that waits. */
+  stageRunId: string;
   because: "cancelled" | "penniless";
 }
 
@@ -19,9 +22,13 @@ export function hopelessOf(batch: readonly DueStage[], seekers: readonly StageSe
     ({ stage, waitsFor }) => waitsFor === "workload_budget" && stage.workload.heldMicros === 0n,
   );
   return [
-    ...cancelled.map(({ workload }) => ({ workloadId: workload.id, because: "cancelled" as const })),
-    ...penniless.map(({ stage }) => ({ workloadId: stage.workload.id, because: "penniless" as const })),
+    ...cancelled.map((stage) => ({ ...named(stage), because: "cancelled" as const })),
+    ...penniless.map(({ stage }) => ({ ...named(stage), because: "penniless" as const })),
   ];
+}
+
+function named({ workload, tenantId, stageRunId }: DueStage): Omit<HopelessWait, "because"> {
+  return { workloadId: workload.id, tenantId, stageRunId };
 }
 
 /** Ends such a workload, unless it has meanwhile got what it waited for. */

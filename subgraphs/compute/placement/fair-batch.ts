@@ -1,4 +1,5 @@
-import type { Tx } from "../../../infra/db/database.ts";
+import type { Queryer, Tx } from "../../../infra/db/database.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { Micros } from "../../../infra/kernel/micros.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
 import type { StageState } from "../stage/stage.machine.ts";
@@ -74,6 +75,15 @@ async function lockPlacements(tx: Tx, stages: readonly Row[]): Promise<Map<strin
     [placed.map((s) => s.stage_run_id), placed.map((s) => s.generation)],
   );
   return new Map(rows.map(({ stage_run_id, id, state, attempts }) => [stage_run_id, { id, state, attempts }]));
+}
+
+/** Stages that could not be dealt with because somebody holds what they need: they are due again in a moment. */
+export async function putOff(q: Pick<Queryer, "sql">, stageRunIds: readonly string[], now: Date): Promise<void> {
+  if (stageRunIds.length === 0) return;
+  await q.sql(
+    "update compute.stage set next_try_at = $2, last_tried_at = $3 where id = any($1) and status = 'placing'",
+    [stageRunIds, new Date(now.getTime() + LIMITS.heldStageMs), now],
+  );
 }
 
 interface Row {

@@ -17,9 +17,10 @@ const ROUNDS = 5;
 /**
  * Gives each seeker the best of its candidates that has room, and reserves it. The choice is made on figures that were
  * just read; what counts is the conditional UPDATE of each capacity, which refuses what no longer fits, and those seekers
- * choose again. Seekers that find nothing are left with `chosen` null.
+ * choose again. Seekers that find nothing are left with `chosen` null. With `passOver` a capacity that somebody else is
+ * writing counts as full, and nothing is waited for.
  */
-export async function reserve(tx: Tx, seekers: readonly Seeker[]): Promise<void> {
+export async function reserve(tx: Tx, seekers: readonly Seeker[], { passOver = false } = {}): Promise<void> {
   const rooms = new Map<string, Room>();
   const held = new Set<string>();
   let open = seekers;
@@ -32,7 +33,7 @@ export async function reserve(tx: Tx, seekers: readonly Seeker[]): Promise<void>
     }
     open = await reserveChosen(
       tx,
-      { rooms, held },
+      { rooms, held, passOver },
       open.filter((s) => s.chosen !== null),
     );
   }
@@ -68,24 +69,29 @@ async function readRooms(tx: Tx, rooms: Map<string, Room>, look: readonly Ranked
 interface Standing {
   rooms: Map<string, Room>;
   held: Set<string>;
+  passOver: boolean;
 }
 
 /**
  * Reserves what was chosen; returns the seekers that came too late. Capacities are waited for in one order, against
  * deadlocks: one that comes before what is held already is taken only if nobody else has it in hand.
  */
-async function reserveChosen(tx: Tx, { rooms, held }: Standing, seekers: readonly Seeker[]): Promise<Seeker[]> {
+async function reserveChosen(
+  tx: Tx,
+  { rooms, held, passOver }: Standing,
+  seekers: readonly Seeker[],
+): Promise<Seeker[]> {
   const byCapacity = Map.groupBy(seekers, (s) => s.chosen!.offer.capacityId);
   const late: Seeker[] = [];
   for (const id of [...byCapacity.keys()].sort()) {
     const group = byCapacity.get(id)!;
     const sum = group.reduce<Room>((total, s) => add(total, s.chosen!.need), NO_ROOM);
-    const inOrder = [...held].every((other) => other <= id);
-    if (await takeUsed(tx, id, sum, inOrder)) {
+    const wait = !passOver && [...held].every((other) => other <= id);
+    if (await takeUsed(tx, id, sum, wait)) {
       held.add(id);
       continue;
     }
-    if (inOrder) rooms.delete(id);
+    if (wait) rooms.delete(id);
     else rooms.set(id, NO_ROOM);
     for (const seeker of group) seeker.chosen = null;
     late.push(...group);

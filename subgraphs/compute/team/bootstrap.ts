@@ -1,5 +1,6 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
 import { SCOPES } from "../../../infra/kernel/actor.ts";
+import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import { insertApiKey } from "../api-key/api-key.commands.ts";
 import { ApiKey } from "../api-key/api-key.entity.ts";
@@ -36,8 +37,11 @@ export async function bootstrap(db: Database, options: { key?: string | undefine
     const wanted = key ?? (found ? null : newKeyText());
     const made = wanted !== null && (await ensureKey(tx, admin, wanted, now));
     return { team, admin, key: made ? wanted : null, created: !found };
-  });
+  }, WAITS_ITS_TURN);
 }
+
+/** Of many processes that start at once each waits for those before it. */
+const WAITS_ITS_TURN = { lockWaitMs: LIMITS.databaseConnectionWaitMs };
 
 async function firstTeam(tx: Tx): Promise<{ team: Team; admin: Member } | null> {
   const team = await tx.row(Team, "order by t.created_at, t.id limit 1");

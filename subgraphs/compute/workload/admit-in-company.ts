@@ -34,9 +34,10 @@ interface Asked extends Omit<Admittee, "leastMicros"> {
 /**
  * Admits a workload in one transaction with others that this process is asked for at the same time. Null where that
  * cannot be, or does not admit it: then nothing was written, unless the answer of a commit was lost, and it is to be
- * admitted alone, which says what is wrong.
+ * admitted alone, which says what is wrong. So is a team's of which somebody holds something: others would wait with it.
  */
 export async function admitInCompany(deps: Deps, actor: Actor, candidate: Candidate): Promise<Workload | null> {
+  if (deps.db.isHeld) return null;
   try {
     const asked = ask(deps, actor, candidate);
     return asked && (await companyOf(deps.db).join(asked));
@@ -58,8 +59,9 @@ function ask(deps: Deps, actor: Actor, { id, keyed, request }: Candidate): Asked
 
 const companies = new WeakMap<Database, Gathering<Asked, Workload | null>>();
 
-/** Who asks the same database at the same time. */
-function companyOf(db: Database): Gathering<Asked, Workload | null> {
+/** Who asks the same database at the same time, of whichever team: a group is nobody's alone. */
+function companyOf(asking: Database): Gathering<Asked, Workload | null> {
+  const db = asking.whole ?? asking;
   let company = companies.get(db);
   if (!company) {
     company = new Gathering((group) => admitPriced(db, group));

@@ -27,15 +27,13 @@ export interface Admittee {
  */
 export async function admitTogether(db: Database, group: readonly Admittee[]): Promise<(Workload | null)[]> {
   const ofKey = new Map(group.map((admittee) => [admittee.key.id, admittee]));
-  const admitted = await db.command((tx) => admitGroup(tx, [...ofKey.values()]));
+  const bounds = { lockWaitMs: LIMITS.groupLockMs };
+  const admitted = await db.command((tx) => admitGroup(tx, [...ofKey.values()]), bounds);
   return group.map(({ row }) => admitted.get(row.id) ?? null);
 }
 
 async function admitGroup(tx: Tx, group: readonly Admittee[]): Promise<Map<string, Workload>> {
-  const [, rows] = await Promise.all([
-    tx.sql(`set local lock_timeout = ${LIMITS.groupLockMs}`),
-    tx.sql<Record<string, unknown>>(ADMIT_GROUP, [JSON.stringify(group.map(asRow))]),
-  ]);
+  const rows = await tx.sql<Record<string, unknown>>(ADMIT_GROUP, [JSON.stringify(group.map(asRow))]);
   const admitted = new Map(rows.map((row) => instance(Workload, row)).map((workload) => [workload.id, workload]));
   const accepted = group.map(({ row }) => row).filter(({ id }) => admitted.has(id));
   if (accepted.length > 0) {
