@@ -24,6 +24,14 @@ interface Watch {
   readonly end: () => void;
 }
 
+class TooSlow extends Error {
+  override readonly name = "TooSlow";
+
+  constructor() {
+    super(`the look-up of a key took more than ${LIMITS.keyLookUpMs} ms`);
+  }
+}
+
 /** How long a key that nobody knows is not looked up again: a new key must work soon. */
 const UNKNOWN_KEY_MS = 1_000;
 const MAX_KEYS = 10_000;
@@ -106,18 +114,34 @@ export class Keys {
       this.#entries.set(key, entry);
     }
     try {
-      const actor = await entry.actor;
+      const actor = await this.#inTime(entry);
       entry.keyId = actor?.keyId ?? null;
       if (actor) this.#apiKeys.set(actor, apiKey);
       else entry.staleAtMs = Math.min(entry.staleAtMs, nowMs + UNKNOWN_KEY_MS);
       return actor;
     } catch (error) {
-      if (this.#entries.get(key) === entry) this.#entries.delete(key);
+      // A look-up that goes on may still answer whoever asks next; one that never ends is replaced when it is stale.
+      if (!(error instanceof TooSlow) && this.#entries.get(key) === entry) this.#entries.delete(key);
       this.#log.error({ err: error }, "a key could not be checked");
       throw new Refused(COMMON.unavailable, {
         message: "The key can't be checked just now.",
         retryAfterSeconds: 1,
       });
+    }
+  }
+
+  /** What the look-up finds; `TooSlow` when that takes longer than a request should wait, as with a database that hangs. */
+  async #inTime({ actor, keyId }: Entry): Promise<Actor | null> {
+    if (keyId !== undefined) return actor;
+    const answered = new AbortController();
+    const late = this.#clock.sleep(LIMITS.keyLookUpMs, answered.signal).then(() => {
+      if (!answered.signal.aborted) throw new TooSlow();
+      return null;
+    });
+    try {
+      return await Promise.race([actor, late]);
+    } finally {
+      answered.abort();
     }
   }
 
