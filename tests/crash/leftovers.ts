@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { existsSync, globSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { hostFolder } from "../../infra/runner/host/host-folder.ts";
+import { hostAgentName } from "../../infra/runner/isolation/abandoned-groups.ts";
 import { processesWith } from "../support/process-table.ts";
 import { until } from "../support/until.ts";
 
@@ -45,7 +45,7 @@ function entriesOf(folder: string): string[] {
 
 /** A host agent's control groups bear the hash of its folder, in whichever version and below whichever group. */
 function controlGroups(folder: string, below: string): string[] {
-  const name = `nodus-${createHash("sha256").update(folder).digest("hex").slice(0, 12)}`;
+  const name = `nodus-${hostAgentName(folder)}`;
   return globSync([
     `/sys/fs/cgroup/${name}${below}`,
     `/sys/fs/cgroup/*/${name}${below}`,

@@ -2,22 +2,15 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { BWRAP_FD, bubblewrapOptions, encodeOptions, GUEST_PATHS } from "../isolation/bubblewrap.ts";
-import type { LimitGroup } from "../isolation/cgroups.ts";
-import { closeWriteEnds, type OutputPipe } from "../isolation/fifo.ts";
+import { closeWriteEnds } from "../isolation/fifo.ts";
 import { identifyProcess, killProcess, type ProcessIdentity } from "../isolation/processes.ts";
 import { withResourceLimits } from "../isolation/rlimits.ts";
 import { SocketFolder } from "../isolation/socket-folder.ts";
 import { CommandWatch } from "./command-watch.ts";
 import { GuestControl } from "./control.ts";
-import {
-  type Guest,
-  type GuestEnd,
-  type GuestPlan,
-  type GuestRuntime,
-  type GuestUsage,
-  INIT_OVERHEAD,
-} from "./guest.ts";
+import type { Guest, GuestEnd, GuestPlan, GuestRuntime, GuestUsage } from "./guest.ts";
 import { namespaceUsage } from "./namespace-usage.ts";
+import { type GuestParts, groupLimits, HOST_PATH, processLimits, SupervisedGuest } from "./supervised-guest.ts";
 
 /** Said in the order's folder, so that a later life of the host agent can end exactly this process. */
 export type Announce = (namespaceInit: ProcessIdentity) => void;
@@ -37,17 +30,9 @@ export async function startBubblewrapGuest(plan: GuestPlan, runtime: GuestRuntim
   const monitor = spawnBubblewrap(plan, runtime, { seccomp, stdout: stdout.writeFd, stderr: stderr.writeFd });
   closeWriteEnds([stdout, stderr]);
   if (seccomp !== null) closeSync(seccomp);
-  const guest = new BubblewrapGuest(plan, watch, control, folder, monitor, group, [stdout, stderr]);
+  const guest = new BubblewrapGuest({ plan, watch, control, folder, group, pipes: [stdout, stderr] }, monitor);
   void guest.admit(announce);
   return guest;
-}
-
-function groupLimits(plan: GuestPlan) {
-  return {
-    memoryBytes: plan.limits.memoryBytes + INIT_OVERHEAD.memoryBytes,
-    cpuMillis: plan.limits.cpuMillis,
-    processes: plan.limits.processes + INIT_OVERHEAD.processes,
-  };
 }
 
 function startMessage(plan: GuestPlan) {
@@ -81,12 +66,7 @@ function spawnBubblewrap(
     block: true,
   });
   const inside = [GUEST_PATHS.node, "--max-old-space-size=64", "--v8-pool-size=1", GUEST_PATHS.init, GUEST_PATHS.run];
-  const limits = {
-    openFiles: plan.limits.openFiles,
-    fileBytes: plan.limits.diskBytes,
-    processes: plan.uid === null ? null : plan.limits.processes + INIT_OVERHEAD.processes,
-  };
-  const [file = "", ...args] = withResourceLimits(limits, [
+  const [file = "", ...args] = withResourceLimits(processLimits(plan), [
     runtime.bubblewrap,
     "--args",
     String(BWRAP_FD.options),
@@ -95,7 +75,7 @@ function spawnBubblewrap(
   ]);
   const child = spawn(file, args, {
     cwd: "/",
-    env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", UV_THREADPOOL_SIZE: "1" },
+    env: { PATH: HOST_PATH, UV_THREADPOOL_SIZE: "1" },
     ...(plan.uid === null ? {} : { uid: plan.uid, gid: plan.uid }),
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe", "pipe", fds.seccomp ?? "ignore", fds.stdout, fds.stderr],
   });
@@ -106,67 +86,39 @@ function spawnBubblewrap(
   return child;
 }
 
-class BubblewrapGuest implements Guest {
-  readonly stdout: OutputPipe["reader"];
-  readonly stderr: OutputPipe["reader"];
-  readonly ended: Promise<GuestEnd>;
-  readonly #watch: CommandWatch;
-  readonly #control: GuestControl;
+class BubblewrapGuest extends SupervisedGuest {
+  override readonly ended: Promise<GuestEnd>;
   readonly #monitor: ChildProcess;
-  readonly #group: LimitGroup | null;
   #init: ProcessIdentity | null = null;
   #killed = false;
   #gone = false;
   #diagnostics = "";
 
-  constructor(
-    plan: GuestPlan,
-    watch: CommandWatch,
-    control: GuestControl,
-    folder: SocketFolder,
-    monitor: ChildProcess,
-    group: LimitGroup | null,
-    [stdout, stderr]: [OutputPipe, OutputPipe],
-  ) {
-    this.stdout = stdout.reader;
-    this.stderr = stderr.reader;
-    this.#watch = watch;
-    this.#control = control;
+  constructor(parts: GuestParts, monitor: ChildProcess) {
+    super(parts);
     this.#monitor = monitor;
-    this.#group = group;
     monitor.stderr?.setEncoding("utf8").on("data", (text: string) => {
       if (this.#diagnostics.length < 4096) this.#diagnostics += text;
     });
     // Until its command begins, it is our own code that runs: that does not queue behind what others' commands do.
+    const { group, watch } = parts;
     group?.weigh("first");
     watch.onBegin(() => group?.weigh("as limited"));
-    // What the command leaves behind ends with it.
-    watch.onExit(() => this.kill());
-    watch.onTimeout(() => this.kill());
-    this.ended = this.#whenEnded(plan, folder);
+    this.ended = this.#whenEnded();
   }
 
-  get started() {
-    return this.#watch.started;
-  }
-
-  get commandOver(): boolean {
-    return this.#watch.commandOver;
-  }
-
-  terminate(): void {
-    this.#control.tell({ op: "signal", signal: "SIGTERM" });
-  }
-
-  kill(): void {
+  override kill(): void {
     this.#killed = true;
-    // The first process of the namespace takes all others along, and bubblewrap reaps it: its exit is the proof.
-    // Before that process is known there is nothing to end; `admit` does it then.
-    if (!this.#gone && this.#init) killProcess(this.#init);
+    // Before the first process of the namespace is known there is nothing to end; `admit` does it then.
+    if (this.#gone || !this.#init) return;
+    // It takes all others along, and bubblewrap reaps it: its exit is the proof. But it has to get its turn for that,
+    // among as many others as the guest has processes; so all of them are told.
+    killProcess(this.#init);
+    this.killGroup();
   }
 
-  usage(): GuestUsage {
-    const measured = this.#init && !this.#gone ? namespaceUsage(this.#group, this.#init.pid) : null;
+  override usage(): GuestUsage {
+    const measured = this.#init && !this.#gone ? namespaceUsage(this.parts.group, this.#init.pid) : null;
     return measured ?? { cpuMs: 0, memoryBytes: 0 };
   }
 
@@ -181,16 +133,17 @@ class BubblewrapGuest implements Guest {
     if (!this.#init) return void this.#monitor.kill("SIGKILL"); // it ended already; `ended` tells why
     try {
       announce(this.#init);
-      this.#group?.place(this.#init.pid);
+      this.parts.group?.place(this.#init.pid);
     } catch (error) {
-      this.#watch.fail({ kind: "isolation", message: `limits can't be put on the guest: ${(error as Error).message}` });
+      const message = `limits can't be put on the guest: ${(error as Error).message}`;
+      this.parts.watch.fail({ kind: "isolation", message });
       return this.kill();
     }
     if (this.#killed) return this.kill();
     block.end("\n");
   }
 
-  async #whenEnded(plan: GuestPlan, folder: SocketFolder): Promise<GuestEnd> {
+  async #whenEnded(): Promise<GuestEnd> {
     await new Promise<void>((resolve) => {
       this.#monitor.once("exit", () => resolve());
       this.#monitor.once("error", (error) => {
@@ -199,17 +152,14 @@ class BubblewrapGuest implements Guest {
       });
     });
     this.#gone = true;
-    this.#control.close();
-    folder.close();
-    const oomKills = this.#group?.outOfMemoryKills() ?? 0;
-    if (this.#group && !(await this.#group.remove()))
-      this.#diagnostics += `control group of ${plan.name} is still busy`;
-    const said = this.#diagnostics.trim().slice(0, 500);
-    this.#watch.over({
-      kind: "isolation",
-      message: `the guest ended before its command started${said && `: ${said}`}`,
+    return this.conclude((groupIsBusy) => {
+      const busy = groupIsBusy ? `control group of ${this.parts.plan.name} is still busy` : "";
+      const said = `${this.#diagnostics}${busy}`.trim().slice(0, 500);
+      return {
+        kind: "isolation",
+        message: `the guest ended before its command started${said && `: ${said}`}`,
+      };
     });
-    return this.#watch.end(oomKills > 0);
   }
 }
 

@@ -1,6 +1,10 @@
 import net from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { SocketFolder } from "../isolation/socket-folder.ts";
 import { CONTROL_SOCKET, type FromInit, MAX_CONTROL_LINE_BYTES, type ToInit } from "./messages.ts";
+
+/** Milliseconds for what an ended init has said to arrive, which takes no time: it is in this machine's memory. */
+const LAST_WORDS_MS = 2_000;
 
 /** The host's end of a guest's control socket. The first to connect is init; nobody can connect after it. */
 export class GuestControl {
@@ -38,6 +42,20 @@ export class GuestControl {
       control.#server.listen({ path: folder.pathOf(CONTROL_SOCKET), readableAll: true, writableAll: true }, resolve);
     });
     return control;
+  }
+
+  /**
+   * Resolves once all that init said before it ended has been heard: its process may be seen to end before its last words
+   * are read. Waits no longer than `LAST_WORDS_MS`, should somebody else hold init's end.
+   */
+  async heardOut(): Promise<void> {
+    const connection = this.#connection;
+    if (!connection || connection.closed) return;
+    const waiting = new AbortController();
+    const closed = new Promise<void>((resolve) => connection.once("close", () => resolve()));
+    const enough = sleep(LAST_WORDS_MS, undefined, { signal: waiting.signal }).catch(() => {}); // nobody waits any more
+    await Promise.race([closed, enough]);
+    waiting.abort();
   }
 
   tell(message: ToInit): void {

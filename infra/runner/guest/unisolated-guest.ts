@@ -3,22 +3,15 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BWRAP_FD } from "../isolation/bubblewrap.ts";
-import type { LimitGroup } from "../isolation/cgroups.ts";
 import { closeWriteEnds, type OutputPipe } from "../isolation/fifo.ts";
 import { allPids, isZombie, killPid, processorMs, proportionalMemoryBytes } from "../isolation/processes.ts";
 import { withResourceLimits } from "../isolation/rlimits.ts";
 import { SocketFolder } from "../isolation/socket-folder.ts";
 import { CommandWatch } from "./command-watch.ts";
 import { GuestControl } from "./control.ts";
-import {
-  type Guest,
-  type GuestEnd,
-  type GuestPlan,
-  type GuestRuntime,
-  type GuestUsage,
-  INIT_OVERHEAD,
-} from "./guest.ts";
+import type { Guest, GuestEnd, GuestPlan, GuestRuntime, GuestUsage } from "./guest.ts";
 import { sum } from "./namespace-usage.ts";
+import { type GuestParts, groupLimits, HOST_PATH, processLimits, SupervisedGuest } from "./supervised-guest.ts";
 
 /** Every process of an unisolated guest has this in its environment, by which stragglers are found. */
 const MARK = "NODUS_GUEST";
@@ -30,12 +23,7 @@ const MARK = "NODUS_GUEST";
 export async function startUnisolatedGuest(plan: GuestPlan, runtime: GuestRuntime): Promise<Guest> {
   const watch = new CommandWatch(plan.command[0] ?? "");
   const folder = new SocketFolder(plan.run);
-  const group =
-    runtime.groups?.create(plan.name, {
-      ...plan.limits,
-      memoryBytes: plan.limits.memoryBytes + INIT_OVERHEAD.memoryBytes,
-      processes: plan.limits.processes + INIT_OVERHEAD.processes,
-    }) ?? null;
+  const group = runtime.groups?.create(plan.name, groupLimits(plan)) ?? null;
   const control: GuestControl = await GuestControl.listen(
     folder,
     (message) => watch.hear(message),
@@ -51,84 +39,47 @@ export async function startUnisolatedGuest(plan: GuestPlan, runtime: GuestRuntim
   const pipes: [OutputPipe, OutputPipe] = [await runtime.pipes.take(), await runtime.pipes.take()];
   const child = spawnInit(plan, runtime, pipes);
   closeWriteEnds(pipes);
-  return new UnisolatedGuest(plan, watch, control, folder, child, group, pipes);
+  return new UnisolatedGuest({ plan, watch, control, folder, group, pipes }, child);
 }
 
 function spawnInit(plan: GuestPlan, runtime: GuestRuntime, [stdout, stderr]: [OutputPipe, OutputPipe]): ChildProcess {
-  const limits = {
-    openFiles: plan.limits.openFiles,
-    fileBytes: plan.limits.diskBytes,
-    processes: plan.uid === null ? null : plan.limits.processes + INIT_OVERHEAD.processes,
-  };
   const init = ["setpriv", "--no-new-privs", "--", runtime.node, "--max-old-space-size=64", runtime.init, plan.run];
-  const [file = "", ...args] = withResourceLimits(limits, init);
+  const [file = "", ...args] = withResourceLimits(processLimits(plan), init);
   return spawn(file, args, {
     cwd: "/",
-    env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", [MARK]: plan.name },
+    env: { PATH: HOST_PATH, [MARK]: plan.name },
     ...(plan.uid === null ? {} : { uid: plan.uid, gid: plan.uid }),
     detached: true,
     stdio: ["ignore", "ignore", "ignore", "ignore", "ignore", "ignore", "ignore", stdout.writeFd, stderr.writeFd],
   });
 }
 
-class UnisolatedGuest implements Guest {
-  readonly stdout: OutputPipe["reader"];
-  readonly stderr: OutputPipe["reader"];
-  readonly ended: Promise<GuestEnd>;
-  readonly #plan: GuestPlan;
-  readonly #watch: CommandWatch;
-  readonly #control: GuestControl;
+class UnisolatedGuest extends SupervisedGuest {
+  override readonly ended: Promise<GuestEnd>;
   readonly #init: ChildProcess;
-  readonly #group: LimitGroup | null;
 
-  constructor(
-    plan: GuestPlan,
-    watch: CommandWatch,
-    control: GuestControl,
-    folder: SocketFolder,
-    init: ChildProcess,
-    group: LimitGroup | null,
-    [stdout, stderr]: [OutputPipe, OutputPipe],
-  ) {
-    this.stdout = stdout.reader;
-    this.stderr = stderr.reader;
-    this.#plan = plan;
-    this.#watch = watch;
-    this.#control = control;
+  constructor(parts: GuestParts, init: ChildProcess) {
+    super(parts);
     this.#init = init;
-    this.#group = group;
-    watch.onExit(() => this.kill());
-    watch.onTimeout(() => this.kill());
-    this.ended = this.#whenEnded(folder);
+    this.ended = this.#whenEnded();
   }
 
-  get started() {
-    return this.#watch.started;
-  }
-
-  get commandOver(): boolean {
-    return this.#watch.commandOver;
-  }
-
-  terminate(): void {
-    this.#control.tell({ op: "signal", signal: "SIGTERM" });
-  }
-
-  kill(): void {
+  override kill(): void {
     // Init first: without it nothing new is started on the guest's behalf.
     this.#init.kill("SIGKILL");
+    this.killGroup();
     for (const pid of this.#processes()) killPid(pid);
   }
 
-  usage(): GuestUsage {
+  override usage(): GuestUsage {
     const pids = this.#processes();
     return {
-      cpuMs: this.#group?.cpuMs() ?? sum(pids.map(processorMs)),
-      memoryBytes: this.#group?.memoryBytes() ?? sum(pids.map(proportionalMemoryBytes)),
+      cpuMs: this.parts.group?.cpuMs() ?? sum(pids.map(processorMs)),
+      memoryBytes: this.parts.group?.memoryBytes() ?? sum(pids.map(proportionalMemoryBytes)),
     };
   }
 
-  async #whenEnded(folder: SocketFolder): Promise<GuestEnd> {
+  async #whenEnded(): Promise<GuestEnd> {
     const failure = await new Promise<string>((resolve) => {
       this.#init.once("exit", () => resolve("init ended before the command started"));
       this.#init.once("error", (error) => resolve(error.message));
@@ -137,17 +88,12 @@ class UnisolatedGuest implements Guest {
       for (const pid of left) killPid(pid);
       await sleep(5);
     }
-    this.#control.close();
-    folder.close();
-    const oomKills = this.#group?.outOfMemoryKills() ?? 0;
-    await this.#group?.remove();
-    this.#watch.over({ kind: "internal", message: failure });
-    return this.#watch.end(oomKills > 0);
+    return this.conclude(() => ({ kind: "internal", message: failure }));
   }
 
   #processes(): number[] {
-    const grouped = this.#group?.pids() ?? [];
-    const marked = allPids().filter((pid) => isMarked(pid, this.#plan.name));
+    const grouped = this.parts.group?.pids() ?? [];
+    const marked = allPids().filter((pid) => isMarked(pid, this.parts.plan.name));
     return [...new Set([...grouped, ...marked])].filter((pid) => !isZombie(pid));
   }
 }

@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { LIMITS } from "../../kernel/limits.ts";
+import { hostAgentName } from "../isolation/abandoned-groups.ts";
 import type { HostAnswer, HostCommand } from "../protocol.ts";
 import type { GuestHost } from "./execution.ts";
 import { createGuestHost } from "./guest-host.ts";
@@ -56,8 +56,7 @@ export class HostAgent {
     const orders = join(settings.folder, "orders");
     mkdirSync(orders, { recursive: true });
     for (const path of [settings.folder, orders]) chmodSync(path, 0o711);
-    const name = createHash("sha256").update(settings.folder).digest("hex").slice(0, 12);
-    const guests = await createGuestHost({ ...settings, name });
+    const guests = await createGuestHost({ ...settings, name: hostAgentName(settings.folder) });
     const agent = new HostAgent(settings, guests);
     await agent.#recover(orders);
     return agent;

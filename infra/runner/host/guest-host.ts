@@ -8,13 +8,13 @@ import { EgressProxy, hostNetwork } from "../egress/proxy.ts";
 import { startBubblewrapGuest } from "../guest/bubblewrap-guest.ts";
 import type { Guest, GuestRuntime } from "../guest/guest.ts";
 import { startUnisolatedGuest } from "../guest/unisolated-guest.ts";
+import { sweepAbandonedGroups } from "../isolation/abandoned-groups.ts";
 import { GUEST_PATHS } from "../isolation/bubblewrap.ts";
 import { cgroupV1 } from "../isolation/cgroup-v1.ts";
 import { cgroupV2 } from "../isolation/cgroup-v2.ts";
 import type { LimitGroup, LimitGroups } from "../isolation/cgroups.ts";
 import { OutputPipes } from "../isolation/fifo.ts";
 import { probeBubblewrap } from "../isolation/probe.ts";
-import { killPid } from "../isolation/processes.ts";
 import type { IsolationReport } from "../protocol.ts";
 import { DiskWatch } from "./disk-watch.ts";
 import type { GuestHost } from "./execution.ts";
@@ -138,6 +138,7 @@ function findGroups(name: string): { groups: LimitGroups | null; why: string | n
     else {
       const leftovers = found.leftovers();
       for (const group of leftovers) void clear(group);
+      sweepAbandonedGroups(found.homes);
       return { groups: found, why: null };
     }
   }
@@ -147,7 +148,8 @@ function findGroups(name: string): { groups: LimitGroups | null; why: string | n
 /** Ends what a guest of an earlier life left in its group. */
 async function clear(group: LimitGroup): Promise<void> {
   for (let attempt = 0; attempt < 10; attempt++) {
-    for (const pid of group.pids()) killPid(pid);
+    group.kill();
+    group.weigh("first");
     if (await group.remove()) return;
   }
 }

@@ -1,6 +1,6 @@
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { HostFixture, orderSpec, until } from "../testing/host-fixture.ts";
+import { HostFixture, orderSpec, processesWith, until } from "../testing/host-fixture.ts";
 
 const MIB = 2 ** 20;
 const python = (code: string) => ["python3", "-c", code];
@@ -51,6 +51,17 @@ describe("the limits of a guest", () => {
     expect(Number(/stopped at (\d+)/.exec(order.log.toString())?.[1])).toBeLessThan(50 + 24);
     expect(order.exit?.code).toBe(0);
     expect(neighbour.log.toString()).toBe("fine\n");
+  });
+
+  it("leave nothing of a tree that never stops forking once it is cancelled", { timeout: 60_000 }, async () => {
+    const marker = `forks-on-${process.pid}`;
+    const bomb = `import os # ${marker}\nwhile True:\n  try: os.fork()\n  except OSError: pass`;
+    const order = await host.launch(orderSpec(python(bomb), { limits: { processes: 300, memoryBytes: 2048 * MIB } }));
+    await until(() => processesWith(marker).length >= 300, "it has all the processes that it may have");
+    await host.client.ask({ op: "terminate", orderId: order.spec.orderId });
+    await until(() => order.ended, "it ends");
+    expect(order.exit).toMatchObject({ code: null, signal: "SIGKILL", killedBy: "cancel" });
+    expect(processesWith(marker)).toEqual([]);
   });
 
   it("weigh a command by its share of the processor from its first instruction on", async () => {

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import {
   childGroups,
   groupPids,
@@ -11,6 +11,7 @@ import {
   writeKernelFile,
 } from "./cgroup-files.ts";
 import type { CpuWeight, GroupLimits, LimitGroup, LimitGroups, NoGroups } from "./cgroups.ts";
+import { killPid } from "./processes.ts";
 
 /** Without these two a guest could starve the machine; the others are a gain where they are. */
 const REQUIRED = ["memory", "pids"] as const;
@@ -49,6 +50,7 @@ export function cgroupV1(base: string, procSelfCgroup: string, root = "/sys/fs/c
   }
   return {
     kind: "cgroup-v1",
+    homes: [...parents.values()].map((parent) => dirname(parent)),
     create: (name, limits) => limited(directoriesOf(parents, name), limits),
     leftovers: () => childGroups(parents.get("memory")!).map((name) => new GroupV1(directoriesOf(parents, name), 0)),
     close: async () => void (await Promise.all([...parents.values()].map(removeGroup))),
@@ -113,6 +115,10 @@ class GroupV1 implements LimitGroup {
 
   pids(): number[] {
     return groupPids(this.#directories.get("pids")!);
+  }
+
+  kill(): void {
+    for (const pid of this.pids()) killPid(pid);
   }
 
   async remove(): Promise<boolean> {

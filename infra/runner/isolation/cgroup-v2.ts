@@ -12,6 +12,7 @@ import {
   writeKernelFile,
 } from "./cgroup-files.ts";
 import type { CpuWeight, GroupLimits, LimitGroup, LimitGroups, NoGroups } from "./cgroups.ts";
+import { killPid } from "./processes.ts";
 
 const REQUIRED = ["memory", "pids"];
 
@@ -42,17 +43,25 @@ export function cgroupV2(
       makeGroup(leaf);
       writeKernelFile(leaf, "cgroup.procs", pid);
     });
-    makeGroup(parent);
-    handDown(parent, offered, () => {});
+    makeParent(parent, offered);
   } catch (error) {
     return { kind: "none", reason: `control group v2 below ${own}: ${(error as Error).message}` };
   }
   return {
     kind: "cgroup-v2",
-    create: (name, limits) => limited(join(parent, name), limits),
+    homes: [home],
+    create: (name, limits) => {
+      makeParent(parent, offered); // it may have been swept away as empty
+      return limited(join(parent, name), limits);
+    },
     leftovers: () => childGroups(parent).map((name) => new GroupV2(join(parent, name), 0)),
     close: async () => void (await removeGroup(parent)),
   };
+}
+
+function makeParent(parent: string, offered: string[]): void {
+  makeGroup(parent);
+  handDown(parent, offered, () => {});
 }
 
 function words(path: string): string[] {
@@ -121,6 +130,13 @@ class GroupV2 implements LimitGroup {
 
   pids(): number[] {
     return groupPids(this.#directory);
+  }
+
+  kill(): void {
+    // Kernels before 5.14 have no such file.
+    if (existsSync(join(this.#directory, "cgroup.kill")) && tryWriteKernelFile(this.#directory, "cgroup.kill", 1))
+      return;
+    for (const pid of this.pids()) killPid(pid);
   }
 
   remove(): Promise<boolean> {

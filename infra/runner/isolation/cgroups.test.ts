@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -67,6 +69,26 @@ describe("control groups v2", () => {
     ]);
   });
 
+  it("are killed by the kernel at once, or process by process where it cannot", () => {
+    const group = groups().create("ord_1", LIMITS);
+    const processes = `user.slice/nodus-x/ord_1`;
+    const victim = spawn("sleep", ["60"]);
+    root.write(`${processes}/cgroup.procs`, `${victim.pid}\n`);
+    root.write(`${processes}/cgroup.kill`, "");
+    group.kill();
+    expect([root.read(`${processes}/cgroup.kill`), victim.kill(0)]).toEqual(["1", true]);
+    rmSync(join(root.path, processes, "cgroup.kill"));
+    group.kill();
+    return expect(once(victim, "exit")).resolves.toEqual([null, "SIGKILL"]);
+  });
+
+  it("are made anew for the next guest where somebody swept the agent's own away", () => {
+    const found = groups();
+    rmSync(join(root.path, "user.slice/nodus-x"), { recursive: true });
+    found.create("ord_1", LIMITS);
+    expect(root.read("user.slice/nodus-x/cgroup.subtree_control")).toBe("+memory +pids +cpu");
+  });
+
   it("are null in what the kernel does not tell, never zero", () => {
     const group = groups().create("ord_1", LIMITS);
     expect([group.memoryBytes(), group.cpuMs()]).toEqual([null, null]);
@@ -122,6 +144,14 @@ describe("control groups v1", () => {
     expect(root.read("cpu/nodus-x/ord_1/cpu.shares")).toBe("262144");
     group.weigh("as limited");
     expect(root.read("cpu/nodus-x/ord_1/cpu.shares")).toBe("512");
+  });
+
+  it("are killed process by process", async () => {
+    const group = (cgroupV1("nodus-x", own, root.path) as LimitGroups).create("ord_1", LIMITS);
+    const victim = spawn("sleep", ["60"]);
+    root.write("pids/own/nodus-x/ord_1/cgroup.procs", `${victim.pid}\n`);
+    group.kill();
+    expect(await once(victim, "exit")).toEqual([null, "SIGKILL"]);
   });
 
   it("are refused without memory or pids", () => {

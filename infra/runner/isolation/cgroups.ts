@@ -16,8 +16,8 @@ export interface LimitGroup {
   place(pid: number): void;
   /**
    * How its processes are weighed against other guests' from now on: by the guest's limits, or before all others, which
-   * is for as long as no code of the guest runs yet. A dying guest is better left at its limits: the many processes of a
-   * fork bomb wait for each other, and do so the longer, the more of the processor they get.
+   * is for as long as no code of the guest runs: before its command begins, and once all of it has got its SIGKILL. Not sooner:
+   * the many processes of a fork bomb wait for each other, and do so the longer, the more of the processor they get.
    */
   weigh(how: CpuWeight): void;
   /** Null where the kernel does not tell. */
@@ -26,6 +26,11 @@ export interface LimitGroup {
   /** How many of its processes the kernel killed for memory. */
   outOfMemoryKills(): number;
   pids(): number[];
+  /**
+   * Sends SIGKILL to all that is in the group now. Where the kernel does not do that at once, what a member forks
+   * meanwhile is missed: repeat it until nothing is left.
+   */
+  kill(): void;
   /** Removes the group. Waits until the kernel has let go of dead members; false when live ones keep it. */
   remove(): Promise<boolean>;
 }
@@ -34,6 +39,8 @@ export interface LimitGroup {
 export interface LimitGroups {
   readonly kind: "cgroup-v2" | "cgroup-v1";
   create(name: string, limits: GroupLimits): LimitGroup;
+  /** Directories in which this host agent's own groups are, and those of others that run in the same control group. */
+  readonly homes: readonly string[];
   /** Groups that an earlier life left over, to be emptied and removed. */
   leftovers(): LimitGroup[];
   /** Removes the host agent's own groups, once no guest has one. */
