@@ -1,5 +1,14 @@
 import { type Finding, NOT_OVERSOLD, notTrue } from "./invariants.ts";
-import { DUE, EVERY_SENTENCE, lookAt, OPEN_ORDERS, OPEN_WORKLOADS, RESERVED, sentencesOver } from "./looking.ts";
+import {
+  DUE,
+  EVERY_SENTENCE,
+  lookAt,
+  OPEN_ORDERS,
+  OPEN_WORKLOADS,
+  OUTBOX,
+  RESERVED,
+  sentencesOver,
+} from "./looking.ts";
 import { Outside, type RowsSaid } from "./outside.ts";
 import type { SimulationDatabase } from "./simulation-database.ts";
 import type { World } from "./world.ts";
@@ -37,6 +46,7 @@ export class Judge {
   readonly #outside: Outside;
   readonly #fullLookEvery: number;
   #reserved = new Map<string, Reserved>();
+  #outbox: readonly string[] = [];
   #openWorkloads: readonly string[] = [];
   #said: RowsSaid = { openOrders: new Set(), wantedOrders: new Set(), appliedSeq: new Map(), due: [] };
   #nearSinceFull = 0;
@@ -70,7 +80,11 @@ export class Judge {
   async #askAbout(sentences: readonly string[], of: "all" | "recent"): Promise<string[]> {
     this.looks.sentences += sentences.length;
     const latest = this.#world.clock.highestWall();
-    const rows = await this.#database.look<Finding>(lookAt(sentences, of), [this.#openWorkloads, latest]);
+    const rows = await this.#database.look<Finding>(lookAt(sentences, of), [
+      this.#openWorkloads,
+      latest,
+      this.#world.clock.wall(),
+    ]);
     const wrong = rows.flatMap((found) => this.#compare(found) ?? notTrue(found));
     return [...wrong, ...this.#outside.look(this.#said)];
   }
@@ -86,12 +100,23 @@ export class Judge {
       case DUE:
         this.#said = { ...this.#said, due: row as string[] };
         return [];
+      case OUTBOX:
+        return this.#lostJobs(row as string[]);
       case OPEN_WORKLOADS:
         this.#openWorkloads = row as string[];
         return [];
       default:
         return null;
     }
+  }
+
+  /** A job leaves the outbox for the queue, which may lose it then. */
+  #lostJobs(now: readonly string[]): string[] {
+    const still = new Set(now);
+    const { published } = this.#world.queue;
+    const lost = this.#outbox.filter((id) => !still.has(id) && !published.has(id));
+    this.#outbox = now;
+    return lost.map((id) => `not true: a job leaves the outbox for the queue: ${id}`);
   }
 
   /** The supplier takes machines back as it likes; what may not be is that more is reserved than there is, and more than before. */

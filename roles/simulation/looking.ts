@@ -1,3 +1,4 @@
+import { DATA_ALWAYS, DUE_DELIVERIES } from "./data-invariants.ts";
 import { ALWAYS, findings, NOT_OVERSOLD } from "./invariants.ts";
 import type { Written } from "./written.ts";
 
@@ -5,6 +6,7 @@ import type { Written } from "./written.ts";
 export const RESERVED = "reserved now";
 export const OPEN_ORDERS = "orders that are not gone";
 export const DUE = "what is due";
+export const OUTBOX = "jobs in the outbox";
 export const OPEN_WORKLOADS = "workloads that are not settled";
 
 /**
@@ -14,6 +16,7 @@ export const OPEN_WORKLOADS = "workloads that are not settled";
  */
 const ASKED: Readonly<Record<string, string>> = {
   ...Object.fromEntries(Object.entries(ALWAYS).filter(([sentence]) => sentence !== NOT_OVERSOLD)),
+  ...DATA_ALWAYS,
   "what waits for capacity says why and since when": `
     select w.id, w.status, s.next_try_at from compute.workload w join compute.stage s on s.workload_id = w.id
     where w.terminal_at is null and s.status = 'placing' and s.next_try_at > $2
@@ -38,7 +41,9 @@ const COMPARED: Readonly<Record<string, string>> = {
         where state in ('ended', 'closed') and log_complete and log_bytes > 0 and log_committed_at is null
       union all select 'close ' || w.id from compute.workload w where w.terminal_at is not null and w.settled_at is null
         and not exists (select 1 from compute.placement p where p.workload_id = w.id and p.state <> 'closed')
+      union all ${DUE_DELIVERIES}
     ) due(what)`,
+  [OUTBOX]: "select coalesce(jsonb_agg(id), '[]') from infra.outbox",
   [OPEN_WORKLOADS]: "select coalesce(jsonb_agg(id), '[]') from compute.workload where settled_at is null",
 };
 
@@ -85,8 +90,8 @@ export function lookAt(sentences: readonly string[], of: "all" | "recent"): stri
     if (sentence in COMPARED) return `select '${sentence}' as sentence, (${text}) as row`;
     return findings([sentence, of === "recent" ? recent(text) : text]);
   });
-  // Both values are always there, so that every look is prepared alike.
-  const ids = "given as (select $1::text[] as ids, $2::timestamptz as latest)";
+  // All values are always there, so that every look is prepared alike.
+  const ids = "given as (select $1::text[] as ids, $2::timestamptz as latest, $3::timestamptz as now)";
   const statement = `with ${[ids, ...recentTables(of === "recent" ? asked : [])].join(",\n")}\n${parts.join("\nunion all ")}`;
   statements.set(key, statement);
   return statement;

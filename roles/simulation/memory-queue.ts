@@ -44,6 +44,8 @@ const FLOOD_MS = 2_000;
  */
 export class MemoryQueue {
   readonly faults: QueueFaults = { duplicate: 0, loss: 0, longestDelayMs: 50 };
+  /** Ids of all jobs that were ever put in, whatever became of them. */
+  readonly published = new Set<string>();
   readonly #options: MemoryQueueOptions;
   readonly #ids = new Set<string>();
   /** Jobs that were put in last. */
@@ -64,6 +66,7 @@ export class MemoryQueue {
   readonly publish = async (jobs: readonly JobToPublish[]): Promise<void> => {
     const { chance, count } = this.#options;
     for (const job of jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
+      this.published.add(job.id);
       if (this.#ids.has(job.id)) continue;
       if (chance.happens(this.faults.loss)) {
         count("queue", `lost ${job.definition.name}`);

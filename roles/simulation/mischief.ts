@@ -77,6 +77,7 @@ export class Mischief {
       [2, () => this.#outside.cutOff()],
       [4, () => this.#outside.cutOffTheBusy()],
       [1, () => this.#loseWakeups()],
+      [3, () => this.#outside.troubleReceivers()],
     ]);
     const what = act();
     if (what !== null) this.#world.note("mischief", what, "");

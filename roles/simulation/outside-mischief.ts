@@ -1,6 +1,7 @@
 import type { Misbehaviour } from "../../infra/drivers/simulated/simulated-driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { Chance } from "./chance.ts";
+import { WELL } from "./receivers.ts";
 import { SIMULATED_KINDS } from "./settings.ts";
 import type { World } from "./world.ts";
 
@@ -20,7 +21,8 @@ export class OutsideMischief {
 
   /** All is well from now on. */
   end(): void {
-    const { driver, supplier, market } = this.#world;
+    const { driver, supplier, market, receivers } = this.#world;
+    receivers.moods = WELL;
     driver.silent = false;
     driver.misbehaviour = { ...HONEST };
     supplier.slowness = 0;
@@ -46,6 +48,14 @@ export class OutsideMischief {
     };
     supplier.slowness = this.#chance.pick([0, 0, 0.1, 0.4]);
     return `supplier: ${JSON.stringify(driver.misbehaviour)}, slow ${supplier.slowness}`;
+  }
+
+  troubleReceivers(): string {
+    const some = () => this.#chance.pick([0, 0, 0.2, 0.7]);
+    this.#world.receivers.moods = this.#chance.happens(0.4)
+      ? WELL
+      : { away: some(), refuses: some(), lies: some(), slow: some() / 2, mute: some(), leaves: some() / 20 };
+    return `receivers: ${JSON.stringify(this.#world.receivers.moods)}`;
   }
 
   silenceSupplier(): string {

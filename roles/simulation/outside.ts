@@ -22,6 +22,8 @@ const UNWANTED_MS = SIMULATED_SETTINGS.leaseMs + SIMULATED_SETTINGS.cancelGraceM
 const UNTRIED_MS = 6 * 60_000;
 /** What only a job does is rung for again and again; a queue that loses a third of all jobs does not lose so many in a row. */
 const UNDONE_MS = 20 * 60_000;
+/** A delivery whose job was lost is queued again after a minute. */
+const UNSENT_MS = 10 * 60_000;
 
 /** Compares what the rows say with what is, after every event. */
 export class Outside {
@@ -44,6 +46,7 @@ export class Outside {
       ...this.#forgottenOrders(live, said),
       ...this.#unwritten(said),
       ...this.#undone(said),
+      ...this.#world.receivers.wrong,
     ];
   }
 
@@ -78,9 +81,14 @@ export class Outside {
     const { nowMs } = this.#world.clock;
     return this.#due
       .lasting(due, nowMs, UNTRIED_MS)
-      .filter((what) => what.startsWith("place ") || this.#due.forMs(what, nowMs) > UNDONE_MS)
+      .filter((what) => this.#due.forMs(what, nowMs) > patienceMs(what))
       .map((what) => `not true: what is due is not left lying: ${what}`);
   }
+}
+
+function patienceMs(what: string): number {
+  if (what.startsWith("place ")) return UNTRIED_MS;
+  return what.startsWith("send ") ? UNSENT_MS : UNDONE_MS;
 }
 
 /** Whatever the rows say: commands of two generations of a stage must not run at once. */

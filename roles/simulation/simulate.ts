@@ -63,6 +63,8 @@ const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 /** How many workloads come in an hour, about. */
 const WORKLOADS_AN_HOUR = 60;
+/** How often somebody does something about webhooks. */
+const OWNER_ACTS_EVERY_MS = 90_000;
 /** How often something goes wrong. */
 const MISCHIEF_EVERY_MS = 30_000;
 /** How long after things stop going wrong the customers wait before they ask for the end of what is left. */
@@ -121,15 +123,22 @@ export async function simulate(options: SimulationOptions): Promise<Simulated> {
 }
 
 async function live(world: World, fate: Chance, durationMs: number, look: () => Promise<void>): Promise<void> {
-  const { tenants, outside } = world;
+  const { tenants, owners, outside } = world;
   const mischief = new Mischief(world, fate, MISCHIEF_EVERY_MS);
   let busy = true;
   world.begin(() => mischief.restartProcesses());
   world.begin(async () => {
+    await owners.open();
     await tenants.open(TEAMS);
     while (busy) {
       await outside.sleep(fate.between(1, (2 * HOUR_MS) / (WORKLOADS_AN_HOUR * 1.3)));
       if (busy) world.begin(() => tenants.act());
+    }
+  });
+  world.begin(async () => {
+    while (busy) {
+      await outside.sleep(fate.between(1, 2 * OWNER_ACTS_EVERY_MS));
+      if (busy) world.begin(() => owners.act());
     }
   });
   world.begin(() => mischief.run());
@@ -138,6 +147,7 @@ async function live(world: World, fate: Chance, durationMs: number, look: () => 
   busy = false;
   mischief.end();
   world.begin(() => tenants.makeRich());
+  world.begin(() => owners.askForTheRest());
   if (await settles(world, durationMs + PATIENCE_MS, look)) return;
   world.begin(() => tenants.cancelAll());
   await settles(world, durationMs + PATIENCE_MS + LAST_MS, look);

@@ -2,6 +2,8 @@ import type { Database } from "../../infra/db/database.ts";
 import type { Driver } from "../../infra/drivers/driver.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { Sleepers } from "../../infra/live/wakeups.ts";
+import type { PostPort } from "../../infra/net/post-https.ts";
+import { PrivateExceptions } from "../../infra/net/public-address.ts";
 import { ELSEWHERE } from "../../infra/objects/storage-space.ts";
 import type { JobToPublish } from "../../infra/queue/connection.ts";
 import type { JobDefinition } from "../../infra/queue/define-job.ts";
@@ -17,6 +19,7 @@ import { connectionPins } from "../../subgraphs/data/connection/connection-pins.
 import { sinkLoads } from "../../subgraphs/data/load/sink-loads.port.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../../subgraphs/data/secret/secret-pins.ts";
+import type { WebhookDeps } from "../../subgraphs/data/webhook/webhook.commands.ts";
 import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
 import { closeWorkloadJob } from "../../workers/compute/close-workload.ts";
 import { commitLogJob } from "../../workers/compute/commit-log.ts";
@@ -27,6 +30,9 @@ import { createPlacer, placeStageJob } from "../../workers/compute/place-stage.t
 import { releaseAttemptJob } from "../../workers/compute/release-attempt.ts";
 import { settlePlacementJob } from "../../workers/compute/settle-placement.ts";
 import { superviseBootJob } from "../../workers/compute/supervise-boot.ts";
+import { deliverWebhookJob } from "../../workers/data/deliver-webhook.ts";
+import { dueDeliveries } from "../../workers/data/due-deliveries.ts";
+import { pastDeliveries } from "../../workers/data/past-deliveries.ts";
 import { attemptsReconciler } from "../../workers/reconcile/attempts.ts";
 import { booksReconciler } from "../../workers/reconcile/books.ts";
 import { leaseReconciler } from "../../workers/reconcile/expired-leases.ts";
@@ -61,6 +67,8 @@ export interface ProcessSurroundings {
   settings: ComputeSettings;
   driver: Driver;
   results: MemoryStore;
+  /** Where deliveries go. */
+  receivers: PostPort;
   publish(jobs: readonly JobToPublish[]): Promise<void>;
   chance: Chance;
   logger: Logger;
@@ -84,6 +92,7 @@ export class SimulatedProcess {
   readonly intake: Intake;
   /** For what tenants ask of it. */
   readonly workloads: WorkloadDeps;
+  readonly webhooks: WebhookDeps;
   readonly #around: ProcessSurroundings;
   readonly #sleepers: Sleepers;
   readonly #jobs: ReadonlyMap<string, JobImplementation>;
@@ -109,7 +118,9 @@ export class SimulatedProcess {
     this.#taking = this.death.port("queue", { take: async () => {} });
     this.#sleepers = new Sleepers((err) => logger.error({ err }, "a wake-up failed"));
     const wakeups = { on: (topic: string, f: () => void) => this.#sleepers.on(topic, f), healthy: true };
-    const secretPins = new SecretPins(new SecretBox({ id: "simulated", key: new Uint8Array(32) }));
+    const box = new SecretBox({ id: "simulated", key: new Uint8Array(32) }, [], chance.bytes);
+    const secretPins = new SecretPins(box);
+    this.webhooks = { db: this.db, box, exceptions: new PrivateExceptions([]) };
     const market = new OfferMarket();
     const driver = this.death.port("driver", around.driver);
     const deps: ComputeWorkerDeps = {
@@ -126,6 +137,7 @@ export class SimulatedProcess {
       commitLogJob(this.death.port("objects", around.results)),
       closeWorkloadJob({ assets: assetPins, secrets: secretPins, connections: connectionPins }),
       enforceDeadlineJob,
+      deliverWebhookJob({ box, poster: this.death.port("receiver", around.receivers), random: chance.number }),
     ] as unknown as JobImplementation[];
     this.#jobs = new Map(implementations.map((job) => [job.definition.name, job]));
     this.workloads = {
@@ -151,6 +163,8 @@ export class SimulatedProcess {
       leaseReconciler(deps),
       unfinishedReconciler(deps),
       booksReconciler(deps),
+      dueDeliveries(deps),
+      pastDeliveries(deps),
       setBackClock({ ...deps, times: awaitedTimes(settings) }),
     ]);
   }

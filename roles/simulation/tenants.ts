@@ -1,37 +1,23 @@
-import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
-import type { Clock } from "../../infra/kernel/clock.ts";
-import { Refused } from "../../infra/kernel/refusal.ts";
+import type { Actor } from "../../infra/kernel/actor.ts";
 import { grantCredit, openAccount, setLimits } from "../../subgraphs/compute/account/account.commands.ts";
 import { cancelWorkload } from "../../subgraphs/compute/workload/cancel-workload.ts";
 import { createWorkload } from "../../subgraphs/compute/workload/create-workload.ts";
 import type { WorkloadPayload } from "../../subgraphs/compute/workload/workload.payload.ts";
+import { type AskingOptions, ask, memberOf } from "./asking.ts";
 import type { Chance } from "./chance.ts";
 import { commandOf, drawPlay } from "./guest-play.ts";
-import type { HappeningCounter } from "./happenings.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 
-export interface TenantsOptions {
-  /** Of nobody: customers outlive processes. */
-  clock: Clock;
-  chance: Chance;
-  /** The process that a request gets to; null when none answers. */
-  route(): SimulatedProcess | null;
-  note(actor: string, action: string, outcome: string): void;
-  count: HappeningCounter["count"];
-}
-
-/** Wait before a request that was not answered is sent again. */
-const RETRY_MS = 2_000;
 const USD = 1_000_000n;
 
 /** The customers of a simulated world, and the operator who credits them. They repeat what was not answered. */
 export class Tenants {
-  readonly #options: TenantsOptions;
+  readonly #options: AskingOptions;
   readonly #actors: Actor[] = [];
   readonly #submitted: { actor: Actor; id: string }[] = [];
   #requests = 0;
 
-  constructor(options: TenantsOptions) {
+  constructor(options: AskingOptions) {
     this.#options = options;
   }
 
@@ -162,43 +148,9 @@ export class Tenants {
     return this.#options.clock.now();
   }
 
-  /** Asks some process until one answers; a refusal is an answer. */
-  async #ask(what: string, request: (process: SimulatedProcess) => Promise<string>): Promise<void> {
-    const { route, note, clock, count } = this.#options;
-    for (;;) {
-      const process = route();
-      const answer = process ? await answerOf(process, request) : null;
-      note("tenant", what, answer ?? "no answer");
-      if (answer?.startsWith("refused: ")) count("customers", answer);
-      if (answer !== null) return;
-      count("customers", "not answered");
-      await clock.sleep(RETRY_MS);
-    }
+  #ask(what: string, request: (process: SimulatedProcess) => Promise<string>): Promise<void> {
+    return ask(this.#options, what, request);
   }
-}
-
-/** Null when the process died or lost its database over it: whoever asked cannot know whether it was done. */
-async function answerOf(
-  process: SimulatedProcess,
-  request: (process: SimulatedProcess) => Promise<string>,
-): Promise<string | null> {
-  try {
-    const answer = await request(process);
-    return process.alive ? answer : null;
-  } catch (error) {
-    if (error instanceof Refused && error.kind.status < 500) return `refused: ${error.kind.code}`;
-    if (process.alive && !isLost(error) && !(error instanceof Refused)) throw error;
-    return null;
-  }
-}
-
-function isLost(error: unknown): boolean {
-  return error instanceof Error && (error.name === "LostConnection" || error.name === "SimulatedDeath");
-}
-
-function memberOf(tenantId: string): Actor {
-  const member = { memberId: `mem_${tenantId}`, email: `${tenantId}@example.com`, name: tenantId };
-  return { tenantId, keyId: `key_${tenantId}`, ...member, role: "admin", scopes: SCOPES };
 }
 
 function drawPayload(chance: Chance, now: Date): Partial<WorkloadPayload> {

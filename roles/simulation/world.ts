@@ -1,9 +1,10 @@
-import type { Database } from "../../infra/db/database.ts";
+import type { Database, Tx } from "../../infra/db/database.ts";
 import { SimulatedMarket } from "../../infra/drivers/simulated/market.ts";
 import { drawFor } from "../../infra/drivers/simulated/seeded-random.ts";
 import { SimulatedDriver } from "../../infra/drivers/simulated/simulated-driver.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { createLogger, type Logger } from "../../infra/telemetry/logger.ts";
+import { takeEvents } from "../take-events.ts";
 import { Chance } from "./chance.ts";
 import { type DatabaseFault, Gate } from "./gate.ts";
 import { guestScripts } from "./guest-play.ts";
@@ -11,13 +12,15 @@ import { HappeningCounter } from "./happenings.ts";
 import { HostNetwork } from "./host-network.ts";
 import { MemoryQueue } from "./memory-queue.ts";
 import { MemoryStore } from "./memory-store.ts";
+import { Receivers } from "./receivers.ts";
 import { SIMULATED_KINDS, SIMULATED_SETTINGS } from "./settings.ts";
 import { SimClock } from "./sim-clock.ts";
 import { SimulatedProcess } from "./simulated-process.ts";
 import { SlowSupplier } from "./slow-supplier.ts";
 import { Tenants } from "./tenants.ts";
 import type { Trace } from "./trace.ts";
-import { addWritten, type Written } from "./written.ts";
+import { WebhookOwners } from "./webhook-owners.ts";
+import { addWritten, type Written, wrote } from "./written.ts";
 
 export interface WorldOptions {
   /** Open, with empty tables. */
@@ -53,6 +56,8 @@ export class World {
   readonly supplier: SlowSupplier;
   readonly network: HostNetwork;
   readonly tenants: Tenants;
+  readonly receivers: Receivers;
+  readonly owners: WebhookOwners;
   readonly results = new MemoryStore();
   readonly happenings = new HappeningCounter();
   /** Share of operations that the database fails, and how. */
@@ -116,11 +121,11 @@ export class World {
       ...{ clock, chance: this.#chance("queue"), count },
       run: (job) => this.#anyProcess()?.run(job) ?? null,
     });
-    this.tenants = new Tenants({
-      clock: this.clock.view({ owner: this, stepped: true }),
-      chance: this.#chance("tenants"),
-      ...{ route, note, count },
-    });
+    const asking = { clock: this.clock.view({ owner: this, stepped: true }), route, note, count };
+    this.tenants = new Tenants({ ...asking, chance: this.#chance("tenants") });
+    this.receivers = new Receivers({ clock, chance: this.#chance("receivers"), note, count });
+    this.owners = new WebhookOwners({ ...asking, chance: this.#chance("webhooks"), receivers: this.receivers });
+    db.offerTo((tx, events) => takeEvents(this.#watched(tx), events));
     const wakeups = this.#chance("wake-ups");
     db.announceTo((topic) => {
       for (const process of this.#processes) {
@@ -165,6 +170,16 @@ export class World {
     });
   }
 
+  /** What is written for events that a command offers is not among the command's own statements. */
+  #watched(tx: Tx): Tx {
+    const sql: Tx["sql"] = async (text, values) => {
+      const rows = await tx.sql(text, values);
+      if (wrote(text, rows)) addWritten(this.written, text);
+      return rows as never;
+    };
+    return Object.assign(Object.create(tx) as Tx, { sql });
+  }
+
   startProcess(): void {
     const number = ++this.#started;
     const owner = {};
@@ -172,6 +187,7 @@ export class World {
     this.note("platform", `process ${number}`, "starts");
     const process: SimulatedProcess = new SimulatedProcess({
       ...{ db: this.#gated, clock, settings: SIMULATED_SETTINGS, driver: this.supplier, results: this.results },
+      receivers: this.receivers,
       ...{ publish: this.queue.publish, logger: this.#logger, runnerKey: RUNNER_KEY },
       chance: this.#chance(`process ${number}`),
       note: (actor, action, outcome) => this.note(actor, action, outcome),

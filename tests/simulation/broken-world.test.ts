@@ -17,21 +17,23 @@ afterAll(async () => {
 });
 
 const HOURS = 0.5;
+/** Lived through at most, until one fails. */
+const SEEDS = 20;
 
 /** Lives through a world whose database does what a careless statement would do; returns what was not true of it. */
 async function failureWith(
-  { table, before, fault }: { table: string; before: "insert" | "update"; fault: string },
-  seed: number,
+  { table, when, fault }: { table: string; when: "before insert" | "before update" | "after delete"; fault: string },
+  first: number,
   listen?: (line: string) => void,
 ): Promise<SimulationFailure> {
   await under.db.sql(`create function compute.fault() returns trigger language plpgsql as $$ begin ${fault} end $$`);
   try {
-    await under.db.sql(
-      `create trigger fault before ${before} on ${table} for each row execute function compute.fault()`,
-    );
-    const error = await simulateExactly({ database, seed, durationMs: HOURS * 3_600_000, listen }).catch((e) => e);
-    expect(error).toBeInstanceOf(SimulationFailure);
-    return error;
+    await under.db.sql(`create trigger fault ${when} on ${table} for each row execute function compute.fault()`);
+    for (let seed = first; seed < first + SEEDS; seed++) {
+      const error = await simulateExactly({ database, seed, durationMs: HOURS * 3_600_000, listen }).catch((e) => e);
+      if (error instanceof SimulationFailure) return error;
+    }
+    throw new Error(`${SEEDS} worlds went well`);
   } finally {
     await under.db.sql("drop function compute.fault cascade");
   }
@@ -43,7 +45,7 @@ test("a world in which money appears from nowhere fails, and tells its seed, the
     return new;`;
   const lines: string[] = [];
   const listen = (line: string) => void lines.push(line);
-  const { message } = await failureWith({ table: "compute.account", before: "update", fault }, 5, listen);
+  const { message } = await failureWith({ table: "compute.account", when: "before update", fault }, 5, listen);
   expect(message).toContain(`nodus sim --seed 5 --hours ${HOURS}`);
   expect(message).toContain("not true: credits are what the books say");
   expect(message.split("\n").at(-1)).toMatch(/^\d\d:\d\d:\d\d\.\d{3}\t/);
@@ -56,18 +58,96 @@ test("a world fails in which leases are held to be over a minute before their ho
       new.lease_expires_at := new.lease_expires_at - interval '60 seconds';
     end if;
     return new;`;
-  const { message } = await failureWith({ table: "compute.placement", before: "update", fault }, 4);
+  const { message } = await failureWith({ table: "compute.placement", when: "before update", fault }, 7);
   expect(message).toContain("not true: a stage's command runs once at most");
 }, 120_000);
 
 test("a world fails in which records are acknowledged that were not written down", async () => {
   const fault = "new.applied_seq := least(new.applied_seq, old.applied_seq); return new;";
-  const { message } = await failureWith({ table: "compute.placement", before: "update", fault }, 5);
+  const { message } = await failureWith({ table: "compute.placement", when: "before update", fault }, 5);
   expect(message).toContain("not true: what was acknowledged is written down");
 }, 120_000);
 
 test("a world fails in which nobody is sent for to settle what is over", async () => {
   const fault = "if new.job = 'compute.settlePlacement' then return null; end if; return new;";
-  const { message } = await failureWith({ table: "infra.outbox", before: "insert", fault }, 5);
+  const { message } = await failureWith({ table: "infra.outbox", when: "before insert", fault }, 5);
   expect(message).toContain("not true: what is due is not left lying: settle ");
 }, 120_000);
+
+/** Each is what a careless statement about deliveries, or a careless relay, would do; `first` is a seed that finds it, so that few are lived through. */
+const CARELESS = [
+  {
+    what: "a delivery that was refused is called delivered",
+    first: 6,
+    sentence: "what is delivered was answered with success",
+    table: "data.webhook_delivery",
+    when: "before update",
+    fault: `if new.state = 'pending' and new.last_error is not null then
+      new.state := 'delivered'; new.ended_at := new.due_at; new.due_at := null;
+    end if;
+    return new;`,
+  },
+  {
+    what: "some events are not sent",
+    first: 5,
+    sentence: "an event is sent when its team wants it: workload.settled",
+    table: "data.webhook_delivery",
+    when: "before insert",
+    fault: "if new.event_type = 'workload.settled' then return null; end if; return new;",
+  },
+  {
+    what: "nobody is sent for to deliver",
+    first: 5,
+    sentence: "what is due is not left lying: send for ",
+    table: "infra.outbox",
+    when: "before insert",
+    fault: "if new.job = 'data.deliverWebhook' then return null; end if; return new;",
+  },
+  {
+    what: "deliveries from before the wall clock was set back wait until it has caught up",
+    first: 9,
+    sentence: "what is due is not left lying: send for ",
+    table: "data.webhook_delivery",
+    when: "before update",
+    fault: `if new.due_at < old.due_at and new.attempts = old.attempts and new.tries > 0 then new.due_at := old.due_at; end if;
+    if new.claimed_until < old.claimed_until and new.attempts = old.attempts then new.claimed_until := old.claimed_until; end if;
+    if new.queued_until < old.queued_until then new.queued_until := old.queued_until; end if;
+    return new;`,
+  },
+  {
+    what: "a later try sends other bytes",
+    first: 5,
+    sentence: "a delivery has the same bytes each time",
+    table: "data.webhook_delivery",
+    when: "before update",
+    fault: "if new.attempts > old.attempts then new.body := old.body || ' '; end if; return new;",
+  },
+  {
+    what: "an account event is numbered and not written down",
+    first: 5,
+    sentence: "account events are numbered without a gap",
+    table: "data.account_event",
+    when: "before insert",
+    fault: "if new.type = 'asset.ready' then return null; end if; return new;",
+  },
+  {
+    what: "the relay takes one job more than it publishes",
+    first: 5,
+    sentence: "a job leaves the outbox for the queue",
+    table: "infra.outbox",
+    when: "after delete",
+    fault: `if pg_trigger_depth() = 1 then
+      delete from infra.outbox where id = (select max(id) from infra.outbox);
+    end if;
+    return null;`,
+  },
+] as const;
+
+test.each(CARELESS.map((one) => [one.what, one] as const))(
+  "a world fails in which %s",
+  async (_, { sentence, first, ...broken }) => {
+    const { message } = await failureWith(broken, first);
+    expect(message).toContain(`not true: ${sentence}`);
+  },
+  120_000,
+);

@@ -9,6 +9,7 @@ import { testDatabase } from "../support/database.ts";
 const DURATION_MS = 3_600_000;
 
 const JOBS = [
+  "data.deliverWebhook",
   "placeStage",
   "superviseBoot",
   "releaseAttempt",
@@ -16,7 +17,7 @@ const JOBS = [
   "commitLog",
   "closeWorkload",
   "enforceDeadline",
-].map((job) => `compute.${job}`);
+].map((job) => (job.includes(".") ? job : `compute.${job}`));
 
 /** Most workloads have no deadline. */
 const OFTEN = JOBS.filter((job) => job !== "compute.enforceDeadline");
@@ -43,7 +44,7 @@ const MUST_HAPPEN: Record<string, readonly string[]> = {
     "takes back without notice",
     "machine gone",
   ],
-  "died under": [...JOBS, "reconciler of attempts", "reconciler of waiting stages"],
+  "died under": [...JOBS, "reconciler of attempts", "reconciler of waiting stages", "reconciler of webhook deliveries"],
   queue: ["emptied", "flooded", ...OFTEN.flatMap((job) => [`lost ${job}`, `doubled ${job}`])],
   platform: [
     "process died",
@@ -54,7 +55,25 @@ const MUST_HAPPEN: Record<string, readonly string[]> = {
     "wake-up lost",
   ],
   hosts: ["stream broken", "cut off", "cut off for longer than a lease"],
-  customers: ["submitted again", "not answered", "credits given", "limits changed", "refused: budget_exceeded"],
+  receivers: [
+    "nothing arrived",
+    "refused",
+    "refused what it took",
+    "too slow",
+    "answer lost",
+    "took it",
+    "took it again",
+  ],
+  deliveries: ["delivered", "webhook_off"],
+  customers: [
+    "webhook deleted",
+    "asked for a delivery again",
+    "submitted again",
+    "not answered",
+    "credits given",
+    "limits changed",
+    "refused: budget_exceeded",
+  ],
   "cancelled while": ["accepted", "planning", "provisioning", "running", "recovering"],
   "failed orders": ["no_capacity", "boot_timeout", "supplier_lost_it"],
   interruptions: ["host_lost", "reclaim", "runner_lost"],

@@ -70,7 +70,7 @@ export function claimAttempt(
 async function giveUp(tx: Tx, deliveryId: string, now: Date): Promise<void> {
   await tx.sql(
     `update data.webhook_delivery set state = 'failed', last_error = 'webhook_off', ended_at = $2, due_at = null,
-       queued_until = null where id = $1`,
+       queued_until = null, claimed_until = null where id = $1`,
     [deliveryId, now],
   );
 }

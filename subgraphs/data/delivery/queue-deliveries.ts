@@ -47,11 +47,12 @@ export function queueDeliveries(db: Database, tenantId: string, now: Date): Prom
          select id from data.webhook_delivery
          where tenant_id = $1 and state = 'pending' and due_at <= $3
            and coalesce(queued_until, $3) <= $3 and coalesce(claimed_until, $3) <= $3
-         order by due_at limit $4 for update skip locked))
+         order by due_at, id limit $4 for update skip locked))
        returning id`,
       [tenantId, new Date(now.getTime() + QUEUED_MS), now, room],
     );
-    const jobs = queued.map(({ id }) => ({ payload: { deliveryId: id }, dueAt: now }));
+    const ids = queued.map(({ id }) => id).sort(); // an update returns its rows in any order
+    const jobs = ids.map((deliveryId) => ({ payload: { deliveryId }, dueAt: now }));
     await enqueueAll(tx, deliverWebhook, jobs, now);
     return queued.length;
   });

@@ -28,9 +28,19 @@ const TAG_BYTES = 16;
 export class SecretBox {
   readonly #keys: ReadonlyMap<string, Uint8Array>;
   readonly #current: MasterKey;
+  readonly #random: (bytes: number) => Uint8Array;
 
-  /** New values are wrapped by `current`; `previous` keys only open. Throws for a key that is not 32 bytes. */
-  constructor(current: MasterKey, previous: readonly MasterKey[] = []) {
+  /**
+   * New values are wrapped by `current`; `previous` keys only open. Throws for a key that is not 32 bytes.
+   *
+   * @param random where data keys and initialisation vectors come from: never anything else where secrets are real
+   */
+  constructor(
+    current: MasterKey,
+    previous: readonly MasterKey[] = [],
+    random: (bytes: number) => Uint8Array = randomBytes,
+  ) {
+    this.#random = random;
     for (const { id, key } of [current, ...previous])
       if (key.byteLength !== KEY_BYTES) throw new Error(`master key ${id} must have ${KEY_BYTES} bytes`);
     this.#current = current;
@@ -52,11 +62,11 @@ export class SecretBox {
   }
 
   seal(value: Uint8Array, context: string): Sealed {
-    const dataKey = randomBytes(KEY_BYTES);
+    const dataKey = this.#random(KEY_BYTES);
     return {
       masterKeyId: this.#current.id,
-      wrappedKey: encrypt(this.#current.key, dataKey, `key:${context}`),
-      ciphertext: encrypt(dataKey, value, `value:${context}`),
+      wrappedKey: this.#encrypt(this.#current.key, dataKey, `key:${context}`),
+      ciphertext: this.#encrypt(dataKey, value, `value:${context}`),
     };
   }
 
@@ -71,7 +81,7 @@ export class SecretBox {
     const dataKey = decrypt(this.#masterKey(sealed.masterKeyId), sealed.wrappedKey, `key:${context}`);
     return {
       masterKeyId: this.#current.id,
-      wrappedKey: encrypt(this.#current.key, dataKey, `key:${context}`),
+      wrappedKey: this.#encrypt(this.#current.key, dataKey, `key:${context}`),
       ciphertext: sealed.ciphertext,
     };
   }
@@ -81,13 +91,13 @@ export class SecretBox {
     if (!key) throw new Error(`master key ${id} is not configured`);
     return key;
   }
-}
 
-function encrypt(key: Uint8Array, plain: Uint8Array, context: string): Buffer {
-  const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
-  cipher.setAAD(Buffer.from(context, "utf8"));
-  return Buffer.concat([iv, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+  #encrypt(key: Uint8Array, plain: Uint8Array, context: string): Buffer {
+    const iv = this.#random(IV_BYTES);
+    const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
+    cipher.setAAD(Buffer.from(context, "utf8"));
+    return Buffer.concat([iv, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+  }
 }
 
 function decrypt(key: Uint8Array, sealed: Uint8Array, context: string): Buffer {
