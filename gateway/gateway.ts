@@ -43,6 +43,8 @@ export interface GatewayOptions {
   operationTimeoutMs?: number;
   /** Operations at once on one WebSocket. */
   operationsPerConnection?: number;
+  /** How long a WebSocket may stay that has shown no key. */
+  socketWithoutKeyMs?: number;
   /** Registered operations: texts by `documentHash`. `only` refuses every other document. */
   persisted?: { operations: ReadonlyMap<string, string>; only: boolean };
   /** How long a key's actor is believed without asking again. */
@@ -73,6 +75,7 @@ export interface Gateway {
   readonly log: FastifyBaseLogger;
   readonly options: Readonly<GatewayOptions> & {
     readonly operationsPerConnection: number;
+    readonly socketWithoutKeyMs: number;
     readonly introspection: boolean;
   };
   /** Plans and compiles an operation ahead of its first request; rejects when the document has no such operation. */
@@ -87,7 +90,12 @@ export interface Gateway {
 }
 
 export async function createGateway(given: GatewayOptions): Promise<Gateway> {
-  const options = { operationsPerConnection: LIMITS.subscriptionsPerConnection, introspection: false, ...given };
+  const options = {
+    operationsPerConnection: LIMITS.subscriptionsPerConnection,
+    socketWithoutKeyMs: LIMITS.socketWithoutKeyMs,
+    introspection: false,
+    ...given,
+  };
   const { log, introspection, executors, clock = systemClock } = options;
   const limits = { ...DEFAULT_DOCUMENT_LIMITS, ...options.limits };
   const rate = options.rateLimit ?? memoryRateLimit(LIMITS.requestsPerKeyPerSecond);

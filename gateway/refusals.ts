@@ -14,6 +14,12 @@ export const GATEWAY = refusals({
     "Too many operations run on this connection.",
     "Complete some, or open another connection.",
   ],
+  operations_too_large: [
+    400,
+    "The operations that run on this connection hold too many bytes.",
+    "Complete some, open another connection, or send smaller variables.",
+  ],
+  operation_id_too_long: [400, "The operation's id has too many characters.", "Give a shorter id."],
   not_persisted: [403, "Only persisted operations run here.", "Send the hash of an operation that was registered."],
   subscription_needs_stream: [
     400,

@@ -109,7 +109,7 @@ async function serveGraphql(scope: FastifyInstance, gateway: Gateway, options: S
     url: "/graphql",
     handler,
     preHandler: options.graphiql ? [toPage] : [],
-    wsHandler: serveSockets(gateway),
+    wsHandler: serveSockets(gateway, bodyLimit),
   });
   scope.route({ method: "POST", url: "/graphql", bodyLimit, handler });
   serveSse(scope, gateway, bodyLimit, (request) => actorOf(gateway, request));

@@ -19,7 +19,7 @@ import { createProcessServer } from "./process-server.ts";
 import { requestRefusal } from "./refusals.ts";
 import type { Caller, Result } from "./request.ts";
 import { currentRequestId, requestIdOf } from "./request-id.ts";
-import { serveSocket } from "./socket.ts";
+import { serveSocket, TRUSTED } from "./socket.ts";
 import { isStream, mapStream } from "./stream.ts";
 
 export interface SubgraphServerOptions {
@@ -118,7 +118,7 @@ function serveStreams(options: SubgraphServerOptions) {
         : (masked(answer as Result) as never);
     },
   });
-  return serveSocket(server, options.log, ({ request, close }) => ({ caller: null, request, close }));
+  return serveSocket(server, options.log, TRUSTED, ({ request, close }) => ({ caller: null, request, close }));
 }
 
 function signedActor({ signingKey, clock }: SubgraphServerOptions, signature: unknown): Actor {

@@ -3,13 +3,15 @@ import { GraphQLError, getOperationAST } from "graphql";
 import { CloseCode, type Context, makeServer, type ServerOptions, type SubscribePayload } from "graphql-ws";
 import type { WebSocket } from "ws";
 import type { Actor } from "../infra/kernel/actor.ts";
-import { COMMON, Refused } from "../infra/kernel/refusal.ts";
+import { LIMITS } from "../infra/kernel/limits.ts";
+import { COMMON, type RefusalKind, Refused } from "../infra/kernel/refusal.ts";
 import { formatted } from "./format.ts";
 import type { Gateway } from "./gateway.ts";
 import { bearerKey } from "./keys.ts";
 import { beyond, GATEWAY, requestRefusal } from "./refusals.ts";
 import type { Operation, Variables } from "./request.ts";
 import { serveSocket } from "./socket.ts";
+import { type SocketOperation, SocketOperations } from "./socket-operations.ts";
 
 /** Between the last message of a socket whose key has ended and its close. */
 const LAST_WORDS_MS = 50;
@@ -21,36 +23,60 @@ interface Connection {
   readonly requestId: string;
   readonly authorization: string | undefined;
   readonly socket: WebSocket;
+  readonly operations: SocketOperations;
+  /** Bytes of the message that is being taken. */
+  messageBytes: number;
   actor: Actor | null;
-  /** Stops watching the key. */
+  /** Stops watching the key, or waiting for one. */
   unwatch: () => void;
 }
 
 type Socket = Context<Record<string, unknown>, Connection>;
 
-/** Serves graphql-ws: each operation of a socket runs, waits and ends by itself. */
-export function serveSockets(gateway: Gateway): WebsocketHandler {
+/** What the protocol's server hands back with an operation that was let in. */
+interface Admitted {
+  readonly operation: Operation;
+  readonly running: SocketOperation;
+}
+
+/** Serves graphql-ws: each operation of a socket runs, waits and ends by itself. A message may have `messageBytes`. */
+export function serveSockets(gateway: Gateway, messageBytes: number): WebsocketHandler {
   const server = makeServer<Record<string, unknown>, Connection>(protocol(gateway));
+  const operations = { operations: gateway.options.operationsPerConnection, bytes: LIMITS.connectionOperationBytes };
   return serveSocket(
     server,
     gateway.log,
-    ({ socket, request }) => ({
+    { messageBytes, messagesPerSecond: LIMITS.socketMessagesPerSecond },
+    ({ socket, request }): Connection => ({
       requestId: request.id,
       authorization: request.headers.authorization,
       socket,
+      operations: new SocketOperations(operations),
+      messageBytes: 0,
       actor: null,
       unwatch: () => {},
     }),
-    (connection) => connection.unwatch(),
+    {
+      message: (connection, bytes) => {
+        connection.messageBytes = bytes;
+      },
+      closed: (connection) => connection.unwatch(),
+    },
   );
 }
 
 function protocol(gateway: Gateway): ServerOptions<Record<string, unknown>, Connection> {
   return {
     onConnect: (socket) => connect(gateway, socket),
-    onSubscribe: (socket, id, payload) => subscribe(gateway, socket, id, payload),
-    subscribe: (args) => gateway.operations.open(args.contextValue as Operation),
-    execute: (args) => gateway.operations.run(args.contextValue as Operation),
+    onSubscribe: (socket, id, payload) => begin(gateway, socket, id, payload),
+    subscribe: ({ contextValue }) => {
+      const { operation, running } = contextValue as Admitted;
+      return running.answer(gateway.operations.open(operation));
+    },
+    execute: ({ contextValue }) => {
+      const { operation, running } = contextValue as Admitted;
+      return running.answer(gateway.operations.run(operation));
+    },
     onNext: (_socket, _id, _payload, _args, result) => formatted(result as never),
     onError: (_socket, _id, _payload, errors) => formatted({ errors }).errors!,
   };
@@ -59,7 +85,11 @@ function protocol(gateway: Gateway): ServerOptions<Record<string, unknown>, Conn
 /** The key comes with the first message, or with the upgrade request where a client can set headers. */
 async function connect(gateway: Gateway, { connectionParams, extra }: Socket): Promise<boolean> {
   const apiKey = keyOf(connectionParams) ?? bearerKey(extra.authorization);
-  if (apiKey === null) return true; // may still read the graph's own types
+  if (apiKey === null) {
+    const closing = setTimeout(() => close(extra.socket, COMMON.unauthorized), gateway.options.socketWithoutKeyMs);
+    extra.unwatch = () => clearTimeout(closing);
+    return true; // may still read the graph's own types
+  }
   try {
     extra.actor = await gateway.keys.actorFor(apiKey);
   } catch (error) {
@@ -71,14 +101,14 @@ async function connect(gateway: Gateway, { connectionParams, extra }: Socket): P
     return false;
   }
   extra.unwatch = gateway.keys.watch(extra.actor, () => {
-    const { kind } = new Refused(GATEWAY.key_ended);
-    setTimeout(
-      () => extra.socket.close(CloseCode.Unauthorized, `${kind.code}: ${kind.message}`),
-      LAST_WORDS_MS,
-    ).unref();
+    setTimeout(() => close(extra.socket, GATEWAY.key_ended), LAST_WORDS_MS).unref();
   });
   if (extra.socket.readyState !== extra.socket.OPEN) extra.unwatch();
   return true;
+}
+
+function close(socket: WebSocket, { code, message }: RefusalKind): void {
+  socket.close(CloseCode.Unauthorized, `${code}: ${message}`);
 }
 
 function keyOf(params: Readonly<Record<string, unknown>> | undefined): string | null {
@@ -87,11 +117,33 @@ function keyOf(params: Readonly<Record<string, unknown>> | undefined): string | 
   return typeof params?.apiKey === "string" ? params.apiKey : null;
 }
 
-async function subscribe(gateway: Gateway, { extra, subscriptions }: Socket, id: string, payload: SubscribePayload) {
+/** Counts the operation from here on, and lets the client complete it before it is open. */
+async function begin(gateway: Gateway, socket: Socket, id: string, payload: SubscribePayload) {
+  const { extra, subscriptions } = socket;
+  const running = extra.operations.begin(extra.messageBytes);
+  subscriptions[id] = running.opening;
   try {
-    const open = Object.keys(subscriptions).length; // this one included
-    const limit = gateway.options.operationsPerConnection;
-    if (open > limit) throw beyond(GATEWAY.too_many_operations, limit, open);
+    const admitted = await admit(gateway, extra, id, payload, running);
+    if (Array.isArray(admitted) || running.signal.aborted) running.over(); // nothing is to run
+    return running.unlessGone(admitted);
+  } catch (error) {
+    running.over();
+    throw error;
+  }
+}
+
+/** What is to run, or why it may not. */
+async function admit(
+  gateway: Gateway,
+  extra: Connection,
+  id: string,
+  payload: SubscribePayload,
+  running: SocketOperation,
+) {
+  try {
+    extra.operations.refuseBeyond();
+    if (id.length > LIMITS.operationIdLength)
+      throw beyond(GATEWAY.operation_id_too_long, LIMITS.operationIdLength, id.length);
     const known = gateway.persisted.resolve(payload);
     if (!known.document || known.problems.length > 0) return known.problems;
     const { document } = known;
@@ -106,9 +158,11 @@ async function subscribe(gateway: Gateway, { extra, subscriptions }: Socket, id:
       actor: extra.actor,
       requestId: `${extra.requestId}/${id.slice(0, 64)}`,
       transport: "ws",
+      signal: running.signal,
     };
     await gateway.operations.admit(operation);
-    return { schema: gateway.schema, document, operationName: payload.operationName, contextValue: operation };
+    const contextValue: Admitted = { operation, running };
+    return { schema: gateway.schema, document, operationName: payload.operationName, contextValue };
   } catch (error) {
     if (error instanceof GraphQLError) return [error];
     if (error instanceof Refused) return [requestRefusal(error)];
