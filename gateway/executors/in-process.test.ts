@@ -2,6 +2,7 @@ import {
   type ExecutionResult,
   GraphQLInputObjectType,
   GraphQLInt,
+  GraphQLNonNull,
   GraphQLObjectType,
   GraphQLScalarType,
   GraphQLSchema,
@@ -28,6 +29,12 @@ const Wish = new GraphQLInputObjectType({
   fields: { micros: { type: Micros }, day: { type: Day }, count: { type: GraphQLInt } },
 });
 
+const Item = new GraphQLInputObjectType({
+  name: "Item",
+  fields: { count: { type: new GraphQLNonNull(GraphQLInt), defaultValue: 7 } },
+});
+const Order = new GraphQLInputObjectType({ name: "Order", fields: { item: { type: Item } } });
+
 /** Says of each member of a wish what it is when it arrives at a resolver. */
 const schema = new GraphQLSchema({
   query: new GraphQLObjectType({
@@ -40,6 +47,11 @@ const schema = new GraphQLSchema({
           Object.entries(wish)
             .map(([name, value]) => `${name} ${value instanceof Date ? "date" : typeof value}`)
             .join(", "),
+      },
+      ordered: {
+        type: GraphQLInt,
+        args: { order: { type: Order } },
+        resolve: (_, { order }: { order: { item: { count: number } } }) => order.item.count,
       },
     },
   }),
@@ -64,6 +76,16 @@ test("values in variables, and as their defaults, arrive as their scalars read t
   expect(
     await kinds('query ($wish: Wish = { micros: 5, day: "2026-01-02", count: 1 }) { kinds(wish: $wish) }'),
   ).toEqual(ARRIVED);
+});
+
+test("what a variable leaves out of an input has the default that its field declares, however deep", async () => {
+  const ordered = await kinds("query ($order: Order) { ordered(order: $order) }", { order: { item: {} } });
+  expect(ordered).toEqual({ data: { ordered: 7 } });
+});
+
+test("a variable that does not fit is the request's fault", async () => {
+  const { errors } = await kinds("query ($wish: Wish) { kinds(wish: $wish) }", { wish: { count: "many" } });
+  expect(errors?.map(({ extensions }) => extensions.code)).toEqual(["BAD_USER_INPUT"]);
 });
 
 test("a literal that its scalar does not take is the request's fault", async () => {

@@ -5,12 +5,16 @@ import {
   type ExecutionResult,
   execute,
   GraphQLError,
+  type GraphQLInputObjectType,
   type GraphQLSchema,
   getNamedType,
+  isInputObjectType,
   isScalarType,
   isSpecifiedScalarType,
   Kind,
+  type NamedTypeNode,
   TypeInfo,
+  typeFromAST,
   visit,
   visitWithTypeInfo,
 } from "graphql";
@@ -44,7 +48,7 @@ export function inProcess(name: string, schema: GraphQLSchema, contextFor: Conte
 type Compiled = CompiledQuery | ExecutionResult | "interpreted";
 
 function compile(schema: GraphQLSchema, { document, operationName }: SubgraphRequest): Compiled {
-  if (hasOwnScalarLiterals(schema, document)) return "interpreted";
+  if (hasOwnScalarLiterals(schema, document) || hasDefaultsWithin(schema, document)) return "interpreted";
   return compileQuery(schema, document, operationName) as CompiledQuery | ExecutionResult;
 }
 
@@ -64,6 +68,25 @@ function hasOwnScalarLiterals(schema: GraphQLSchema, document: DocumentNode): bo
     }),
   );
   return found;
+}
+
+/** graphql-jit knows the defaults of arguments, and not those of the fields of an input that comes in a variable. */
+function hasDefaultsWithin(schema: GraphQLSchema, document: DocumentNode): boolean {
+  const seen = new Set<GraphQLInputObjectType>();
+  const declares = (type: unknown): boolean => {
+    if (!isInputObjectType(type) || seen.has(type)) return false;
+    seen.add(type);
+    return Object.values(type.getFields()).some(
+      (field) => field.defaultValue !== undefined || declares(getNamedType(field.type)),
+    );
+  };
+  return document.definitions.some(
+    (definition) =>
+      definition.kind === Kind.OPERATION_DEFINITION &&
+      definition.variableDefinitions?.some(({ type }) =>
+        declares(getNamedType(typeFromAST(schema, type as NamedTypeNode))),
+      ),
+  );
 }
 
 const LITERALS = new Set<string>([Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOLEAN, Kind.ENUM, Kind.LIST, Kind.OBJECT]);
@@ -95,10 +118,10 @@ function settled(result: ExecutionResult | Promise<ExecutionResult>): ExecutionR
   return result instanceof Promise ? result.then(asInputError) : asInputError(result);
 }
 
-/** A result without data never ran: what the errors complain about came with the request. */
+/** A result without data never ran: what the errors complain about came with the request. Compiled ones lack extensions. */
 function asInputError(result: ExecutionResult): ExecutionResult {
   if (result.data !== undefined || !result.errors) return result;
-  return { errors: result.errors.map((error) => (error.path || error.extensions.code ? error : badInput(error))) };
+  return { errors: result.errors.map((error) => (error.path || error.extensions?.code ? error : badInput(error))) };
 }
 
 function badInput(error: GraphQLError): GraphQLError {

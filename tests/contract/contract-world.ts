@@ -1,7 +1,10 @@
 import { gzipSync } from "node:zlib";
+import { parse } from "graphql";
 import { exportDeps } from "../../roles/exports.ts";
+import { appendAccountEvent } from "../../subgraphs/data/account-event/append-account-event.ts";
 import { runExportJob } from "../../workers/data/run-export.ts";
 import { tarOf } from "../support/archive-samples.ts";
+import { MEMBER } from "../support/compute-graph.ts";
 import { jobContext } from "../support/jobs.ts";
 import { loadFixture } from "../support/load-fixture.ts";
 import { answer, sources } from "../support/source-server.ts";
@@ -79,6 +82,35 @@ export async function contractWorld() {
       const waiting = await db.sql<{ id: string }>("select id from data.query_export where state = 'pending'");
       const { body } = runExportJob(exportDeps(face.parts));
       for (const { id } of waiting) await body({ exportId: id }, jobContext({ db, clock }));
+    },
+    /** Id of a new key of the team. */
+    async apiKey(): Promise<string> {
+      const input = { name: `key ${++names}`, scopes: ["workloads:read"] };
+      const source = "mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { apiKey { id } } }";
+      const request = { document: parse(source), variables: { input }, actor: MEMBER, requestId: "world" };
+      const { data } = await face.gateway.execute(request);
+      return (data as { createApiKey: { apiKey: { id: string } } }).createApiKey.apiKey.id;
+    },
+    /** The team's account at GitHub. */
+    async github(): Promise<void> {
+      const source = 'mutation { connectGithub(input: { token: "ghp_one" }) { __typename } }';
+      await face.gateway.execute({ document: parse(source), actor: MEMBER, requestId: "world" });
+    },
+    /** Id of a delivery to the team's webhook that was given up. */
+    async delivery(): Promise<string> {
+      const { db, clock } = face.compute;
+      await made("putWebhook", { body: { url: "https://hooks.example.com/a" } });
+      await db.command((tx) =>
+        appendAccountEvent(tx, {
+          ...{ tenantId: MEMBER.tenantId, type: "asset.ready", payload: { asset_id: "asset_1" }, now: clock.now() },
+        }),
+      );
+      const [row] = await db.sql<{ id: string }>(
+        `update data.webhook_delivery set state = 'failed', ended_at = $2
+          where id = (select id from data.webhook_delivery where tenant_id = $1 order by id desc limit 1) returning id`,
+        [MEMBER.tenantId, clock.now()],
+      );
+      return row!.id;
     },
     async webhook(): Promise<void> {
       await made("putWebhook", { body: { url: "https://hooks.example.com/a" } });
