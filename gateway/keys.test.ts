@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { FakeClock } from "../infra/kernel/clock.ts";
+import { LIMITS } from "../infra/kernel/limits.ts";
 import { actor, memoryLog } from "../tests/federation/graph.ts";
 import { until } from "../tests/federation/served.ts";
 import { bearerKey, Keys } from "./keys.ts";
@@ -67,6 +68,32 @@ describe("keys", () => {
     expect(JSON.stringify(lines)).toContain("no database");
     expect(JSON.stringify(lines)).not.toContain("nk_a");
     fail(false);
+    expect((await keys.actorFor("nk_a")).keyId).toBe("key_a");
+  });
+
+  it("whose look-up hangs are refused in time, and the look-up goes on for who asks next", async () => {
+    const clock = new FakeClock();
+    const answers: ((found: ReturnType<typeof actor>) => void)[] = [];
+    const keys = new Keys(() => new Promise((resolve) => answers.push(resolve)), clock, memoryLog().log, 10_000);
+    const asked = [keys.actorFor("nk_a"), keys.actorFor("nk_a")].map((ask) => ask.catch((error: unknown) => error));
+    await clock.advance(LIMITS.keyLookUpMs);
+    for (const refused of await Promise.all(asked))
+      expect(refused).toMatchObject({ kind: { code: "unavailable", status: 503 }, detail: { retryAfterSeconds: 1 } });
+    const next = keys.actorFor("nk_a");
+    expect(answers).toHaveLength(1);
+    answers[0]!(actor("key_a"));
+    expect((await next).keyId).toBe("key_a");
+  });
+
+  it("whose look-up never ends are looked up again once that is stale", async () => {
+    const clock = new FakeClock();
+    let lookUps = 0;
+    const hangs = () => new Promise<never>(() => {});
+    const resolve = async () => (lookUps++ === 0 ? hangs() : actor("key_a"));
+    const keys = new Keys(resolve, clock, memoryLog().log, LIMITS.keyLookUpMs);
+    const refused = keys.actorFor("nk_a").catch((error: unknown) => error);
+    await clock.advance(LIMITS.keyLookUpMs);
+    expect(await refused).toMatchObject({ kind: { code: "unavailable" } });
     expect((await keys.actorFor("nk_a")).keyId).toBe("key_a");
   });
 

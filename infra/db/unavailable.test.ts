@@ -18,6 +18,13 @@ test("a server that is not there, and one that ends the session, are told from a
   await client.end().catch(() => {}); // already broken
 });
 
+test.each(["25P03", "57P05", "55P03", "57P01", "08006", "53300"])(
+  "a statement that ends with %s may work in a moment",
+  (code) => {
+    expect(isDatabaseUnavailable(Object.assign(new Error("no"), { code }))).toBe(true);
+  },
+);
+
 test("a cause counts, and what is no error does not", () => {
   const cause = Object.assign(new Error("gone"), { code: "57P01" });
   expect(isDatabaseUnavailable(new Error("a command failed", { cause }))).toBe(true);

@@ -17,7 +17,7 @@ export interface TeamWish {
 
 /** Another team of a running platform, with an account and an administrator's key, made by the commands that make teams. */
 export async function anotherTeam(
-  platform: Platform,
+  platform: Pick<Platform, "databaseUrl" | "admin">,
   wish: TeamWish = {},
 ): Promise<{ teamId: string; client: PlatformClient }> {
   const { creditMicros = 100_000_000n, paymentMethod = true, concurrentRunsLimit = 1_000 } = wish;

@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { LIMITS } from "../kernel/limits.ts";
+import { TeamTurns } from "./team-turns.ts";
+import { TeamBusy } from "./unavailable.ts";
+
+const LOCK_HELD = Object.assign(new Error("canceling statement due to lock timeout"), { code: "55P03" });
+const WAITS = { comesAgain: false };
+let turns: TeamTurns;
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  turns = new TeamTurns(8);
+});
+afterEach(() => vi.useRealTimers());
+
+/** A command that runs until it is ended. */
+function command(team: string, bounds = WAITS) {
+  const work = Promise.withResolvers<void>();
+  const seen = { began: false, end: "" };
+  turns
+    .pass(team, bounds, () => {
+      seen.began = true;
+      return work.promise;
+    })
+    .then(
+      () => (seen.end = "done"),
+      (error: Error) => (seen.end = error.name),
+    );
+  const ended = (end: () => void) => {
+    end();
+    return new Promise<void>((resolve) => setImmediate(resolve));
+  };
+  return {
+    seen,
+    finish: () => ended(work.resolve),
+    fail: () => ended(() => work.reject(LOCK_HELD)),
+  };
+}
+
+const commands = (team: string, count: number) => Array.from({ length: count }, () => command(team));
+const begun = (all: { seen: { began: boolean } }[]) => all.filter(({ seen }) => seen.began).length;
+
+test("a team's commands have half of the connections, and begin in the order in which they came", async () => {
+  const mine = commands("a", 6);
+  expect(mine.map(({ seen }) => seen.began)).toEqual([true, true, true, true, false, false]);
+  expect(begun(commands("b", 4))).toBe(4);
+  await mine[2]!.finish();
+  expect(mine.map(({ seen }) => seen.began)).toEqual([true, true, true, true, true, false]);
+});
+
+test("who waits too long for a turn is told so, and nothing of it was begun", async () => {
+  const mine = commands("a", 5);
+  await vi.advanceTimersByTimeAsync(LIMITS.commandTurnMs);
+  expect(mine.map(({ seen }) => seen.end)).toEqual(["", "", "", "", "TeamBusy"]);
+  await mine[0]!.finish();
+  expect(mine[4]!.seen.began).toBe(false);
+  expect(begun([command("a")])).toBe(1);
+});
+
+test("after a wait in vain the team goes one at a time for a while, and then as before", async () => {
+  const first = command("a");
+  await first.fail();
+  expect(first.seen.end).toBe("Error");
+  expect(turns.isHeld("a")).toBe(true);
+  const probes = commands("a", 3);
+  expect(begun(probes)).toBe(1);
+  await probes[0]!.finish();
+  expect(begun(probes)).toBe(2);
+  await vi.advanceTimersByTimeAsync(LIMITS.heldTeamMs);
+  expect(turns.isHeld("a")).toBe(false);
+  for (const probe of probes) await probe.finish();
+  expect(begun(commands("a", 9))).toBe(4);
+});
+
+test("teams of which something is held have a quarter of the connections together, however many they are", async () => {
+  const teams = Array.from({ length: 6 }, (_, i) => `held ${i}`);
+  for (const team of teams) await command(team).fail();
+  const probes = teams.map((team) => command(team));
+  expect(begun(probes)).toBe(2);
+  expect(begun(commands("another", 4))).toBe(4);
+  await probes[0]!.finish();
+  expect(begun(probes)).toBe(3);
+});
+
+test("what comes again by itself does not wait where something is held", async () => {
+  await command("a").fail();
+  const job = command("a", { comesAgain: true });
+  await vi.advanceTimersByTimeAsync(0);
+  expect(job.seen).toEqual({ began: false, end: TeamBusy.name });
+  expect(begun([command("b", { comesAgain: true })])).toBe(1);
+});

@@ -1,0 +1,103 @@
+import pg from "pg";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { LIMITS } from "../../infra/kernel/limits.ts";
+import { openAccount } from "../../subgraphs/compute/account/account.commands.ts";
+import { insertWorkload, TENANT } from "../../tests/support/compute-fixtures.ts";
+import { CPU_KIND, inUse, type MarketWorld, marketWorld } from "../../tests/support/market-world.ts";
+import { loseExpiredLeases } from "../reconcile/expired-leases.ts";
+
+const OTHER = "team_other";
+let world: MarketWorld;
+let psql: pg.Client;
+
+beforeEach(async () => {
+  const cheap = { ...CPU_KIND, machines: 4, bootMs: 3_000_000 };
+  const dear = { ...cheap, sku: "sim-cpu-dear", rateMicrosPerHour: 2n * cheap.rateMicrosPerHour };
+  world = await marketWorld({ kinds: [cheap, dear] });
+  const account = { teamId: OTHER, creditMicros: 100_000_000n, paymentMethod: true, concurrentRunsLimit: 100 };
+  await world.db.command((tx) => openAccount(tx, account, world.clock.now()));
+  psql = new pg.Client({ connectionString: world.database.url });
+  await psql.connect();
+}, 60_000);
+afterEach(async () => {
+  await psql.end();
+  await world.close();
+});
+
+const place = () => world.placer.placeBatch({ signal: new AbortController().signal });
+
+async function hold(teamId: string): Promise<() => Promise<unknown>> {
+  await psql.query("begin");
+  await psql.query("select 1 from compute.account where id = $1 for update", [teamId]);
+  return () => psql.query("rollback");
+}
+
+async function submit(teamId: string): Promise<void> {
+  const { workloadId } = await insertWorkload(world.db, world.clock.now());
+  if (teamId === TENANT) return;
+  await world.db.sql("update compute.workload set tenant_id = $2 where id = $1", [workloadId, teamId]);
+  await world.db.sql("update compute.stage set tenant_id = $2 where workload_id = $1", [workloadId, teamId]);
+}
+
+const cheapest = async () => {
+  const offers = "select capacity_id from compute.offer where sku = $1";
+  return (await world.db.sql<{ capacity_id: string }>(offers, [CPU_KIND.sku]))[0]!.capacity_id;
+};
+
+const stages = async () =>
+  Object.fromEntries(
+    (
+      await world.db.sql<{ tenant_id: string; status: string }>(
+        "select tenant_id, status from compute.stage order by tenant_id, id",
+      )
+    ).map(({ tenant_id, status }) => [tenant_id, status]),
+  );
+
+test("a team whose account is held waits for its placement by itself, and says nothing untrue of why", async () => {
+  await submit(TENANT);
+  await submit(OTHER);
+  const release = await hold(TENANT);
+  expect(await place()).toMatchObject({ placed: 1 });
+  expect(await stages()).toEqual({ [TENANT]: "placing", [OTHER]: "starting" });
+  expect((await inUse(world)).slots).toBe(1);
+  expect(await place()).toMatchObject({ looked: 0 });
+  await release();
+  await world.clock.advance(LIMITS.heldStageMs);
+  expect(await place()).toMatchObject({ placed: 1 });
+  expect(await stages()).toEqual({ [TENANT]: "starting", [OTHER]: "starting" });
+  expect(await world.db.sql("select 1 from compute.workload_event where type = 'workload.waiting'")).toEqual([]);
+}, 60_000);
+
+test("a capacity that somebody holds is passed over, and what fits elsewhere is placed there", async () => {
+  await submit(OTHER);
+  const capacities = await world.db.sql<{ id: string }>("select id from compute.capacity order by id");
+  expect(capacities).toHaveLength(2);
+  await psql.query("begin");
+  await psql.query("select 1 from compute.capacity where id = $1 for update", [await cheapest()]);
+  expect(await place()).toMatchObject({ placed: 1 });
+  expect(await stages()).toEqual({ [OTHER]: "starting" });
+  await psql.query("rollback");
+}, 60_000);
+
+test("hosts that are lost while an account is held cost other teams' lost hosts one bounded wait", async () => {
+  for (let n = 0; n < 3; n++) await submit(TENANT);
+  await submit(OTHER);
+  await place();
+  await world.db.sql("update compute.placement set lease_expires_at = $1", [world.clock.now()]);
+  await world.db.sql("update compute.placement set lease_expires_at = $1 where tenant_id = $2", [
+    new Date(world.clock.now().getTime() - 1_000),
+    TENANT,
+  ]);
+  await world.clock.advance(1_000);
+  const { rows } = await psql.query("select id from compute.workload where tenant_id = $1", [TENANT]);
+  await psql.query("begin");
+  await psql.query("select 1 from compute.workload where id = any($1) for update", [rows.map(({ id }) => id)]);
+  expect(await loseExpiredLeases(world.db, world.clock.now())).toBe(4);
+  const lost = () =>
+    world.db.sql<{ tenant_id: string }>("select tenant_id from compute.placement where state = 'ended' order by 1");
+  expect(await lost()).toEqual([{ tenant_id: OTHER }]);
+  await psql.query("rollback");
+  await new Promise((resolve) => setTimeout(resolve, LIMITS.heldTeamMs));
+  await loseExpiredLeases(world.db, world.clock.now());
+  expect(await lost()).toHaveLength(4);
+}, 60_000);
