@@ -1,21 +1,25 @@
 import { Database } from "../infra/db/database.ts";
 import { startEmbeddedPostgres } from "../infra/db/embedded/embedded-postgres.ts";
+import { hasCluster } from "../infra/db/embedded/place.ts";
 import { migrate } from "../infra/db/migrate.ts";
 import { openWakeups } from "../infra/live/open-wakeups.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
 import { allEntities } from "../roles/entities.ts";
-import { makeDataFolder, seeServers } from "../roles/reachable.ts";
+import { seeServers } from "../roles/reachable.ts";
 import { takeEvents } from "../roles/take-events.ts";
 import { ClientError } from "./client.ts";
 
-/** Runs an operator's command on the deployment's database, and leaves a platform that is running undisturbed. */
+/**
+ * Runs an operator's command on the deployment's database, and leaves a platform that is running undisturbed. Throws
+ * `ClientError`, and makes nothing, where no platform has its data.
+ */
 export async function withDatabase(
   settings: Settings,
   work: (db: Database, url: string) => Promise<void>,
 ): Promise<void> {
   const logger = createLogger({ level: "warn", role: "operator" });
-  if (!settings.databaseUrl) makeDataFolder(settings);
+  if (!settings.databaseUrl) requirePlatform(settings.dataDir);
   await seeServers(settings);
   const embedded = settings.databaseUrl ? null : await startEmbeddedPostgres({ dataDir: settings.dataDir, logger });
   const url = settings.databaseUrl ?? embedded!.url;
@@ -35,6 +39,14 @@ export async function withDatabase(
     if (embedded?.adopted) embedded.leave();
     else await embedded?.stop();
   }
+}
+
+function requirePlatform(dataDir: string): void {
+  if (hasCluster(dataDir)) return;
+  throw new ClientError(
+    `There is no platform's data in ${dataDir}. Set NODUS_DATA_DIR to the folder that the platform's start message calls Data, ` +
+      "or DATABASE_URL to the database that it was given.",
+  );
 }
 
 /** The team that was named, or the only one there is. */

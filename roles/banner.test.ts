@@ -24,6 +24,19 @@ test("later starts print examples with other idempotency keys, which do not repl
   expect(told()).toContain('"Idempotency-Key: hello-$(date +%s)"');
 });
 
+test("a start prints what other commands must be told to find the platform, where it is not what they expect", () => {
+  expect(told()).not.toContain("export");
+  const elsewhere = told({
+    settings: readSettings({ NODUS_DATA_DIR: "/srv/my data" }),
+    origin: "http://127.0.0.1:4100",
+  });
+  expect(elsewhere).toContain(
+    "  Commands   export NODUS_DATA_DIR='/srv/my data' NODUS_BASE_URL=http://127.0.0.1:4100\n",
+  );
+  const managed = readSettings({ NODUS_DATA_DIR: "/srv/nodus", DATABASE_URL: "postgres://u:p@db/nodus" });
+  expect(told({ settings: managed })).not.toContain("export"); // the database is told by another variable, with a password
+});
+
 test("a start says that workloads without a GPU wait where nothing else than a GPU will do", () => {
   const line = /No GPU +Workloads that name no GPU wait .*NODUS_CPU_FALLBACK=1.*--cpu/;
   expect(told({ gpuLacks: true })).toMatch(line);

@@ -1,5 +1,6 @@
 import type { IsolationReport } from "../infra/runner/protocol.ts";
-import type { Settings } from "../infra/telemetry/environment.ts";
+import { readSettings, type Settings } from "../infra/telemetry/environment.ts";
+import { DEFAULT_ORIGIN } from "../infra/telemetry/setting-table.ts";
 
 export interface BannerFacts {
   settings: Settings;
@@ -29,6 +30,7 @@ export function banner({ settings, origin, newKey, now, gpuLacks, isolation, unk
     `  REST       ${origin}/v1`,
     `  Health     ${origin}/healthz  /readyz  /metrics`,
     `  Data       ${settings.dataDir}`,
+    ...toExport(settings, origin),
     `  Isolation  ${isolationLine(isolation, settings.allowUnisolated)}`,
     ...(gpuLacks ? [`  No GPU     ${NO_GPU}`] : []),
     ...unknown.map(
@@ -57,6 +59,21 @@ export function banner({ settings, origin, newKey, now, gpuLacks, isolation, unk
     "",
   ];
   return lines.join("\n");
+}
+
+/** What the other commands have to be told to find this platform, where it is not what they expect. */
+function toExport({ dataDir, databaseUrl }: Settings, origin: string): string[] {
+  const expected = readSettings({});
+  const variables = [
+    ...(databaseUrl === null && dataDir !== expected.dataDir ? [`NODUS_DATA_DIR=${shellWord(dataDir)}`] : []),
+    ...(origin === DEFAULT_ORIGIN ? [] : [`NODUS_BASE_URL=${origin}`]),
+  ];
+  return variables.length > 0 ? [`  Commands   export ${variables.join(" ")}`] : [];
+}
+
+/** A path as a shell takes it for one word. */
+function shellWord(text: string): string {
+  return /^[A-Za-z0-9_./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 const NO_GPU =

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, inject, onTestFinished, test } from "vitest";
@@ -89,14 +89,25 @@ test("servers that answer are passed, and a password that Redis refuses is told 
   }
 });
 
-test("a data folder is made, and a file in its way is told by the setting's name", () => {
+test("a data folder is made, and what is in its way is told by the setting's name", () => {
   const folder = mkdtempSync(path.join(tmpdir(), "nodus-folder-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = path.join(folder, "file");
   writeFileSync(file, "");
-  for (const dataDir of [file, path.join(file, "below")])
-    expect(() => makeDataFolder({ dataDir })).toThrow(/NODUS_DATA_DIR must be a folder, and a file is in its way/);
+  symlinkSync("circle", path.join(folder, "circle"));
+  const made = (dataDir: string) => () => makeDataFolder({ dataDir, databaseUrl: null });
+  for (const [dataDir, reason] of [
+    [file, "a file is in its way"],
+    [path.join(file, "below"), "a file is in its way"],
+    ["/proc/nope", "takes no folders"], // Node's own recursive way never comes back from there
+    ["/proc/nope/below", "takes no folders"],
+    ["/proc", "takes no folders"],
+    [path.join(folder, "x".repeat(300)), "too long"],
+  ] as const)
+    expect(made(dataDir)).toThrow(new RegExp(`NODUS_DATA_DIR must be a folder that this user may write: .*${reason}`));
+  expect(made(path.join(folder, "circle"))).toThrow(/NODUS_DATA_DIR must be a folder/);
   const inside = path.join(folder, "a", "b");
-  makeDataFolder({ dataDir: inside });
-  expect(() => makeDataFolder({ dataDir: inside })).not.toThrow();
+  made(inside)();
+  expect(made(inside)).not.toThrow();
+  expect(readdirSync(inside)).toEqual([]);
 });

@@ -1,4 +1,5 @@
-import { mkdirSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
+import path from "node:path";
 import { reachDatabase } from "../infra/db/reach-database.ts";
 import { reachRedis } from "../infra/queue/reach-redis.ts";
 import { type Settings, SettingsError } from "../infra/telemetry/environment.ts";
@@ -12,15 +13,47 @@ export async function seeServers({ databaseUrl, redisUrl }: Pick<Settings, "data
   if (redisUrl) await reachRedis(redisUrl);
 }
 
-/** Makes the data folder if need be. Throws `SettingsError` when a file is in its way, and what the file system says else. */
-export function makeDataFolder({ dataDir }: Pick<Settings, "dataDir">): void {
+/**
+ * Makes the data folder if need be, and sees that it can be written where the database is to be in it. Throws
+ * `SettingsError` with the setting's name when that is not so.
+ */
+export function makeDataFolder({ dataDir, databaseUrl }: Pick<Settings, "dataDir" | "databaseUrl">): void {
   try {
-    mkdirSync(dataDir, { recursive: true });
+    makeFolder(dataDir);
+    if (databaseUrl === null) rmdirSync(mkdtempSync(path.join(dataDir, "writable-")));
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const inTheWay =
-      code === "ENOTDIR" || (code === "EEXIST" && !statSync(dataDir, { throwIfNoEntry: false })?.isDirectory());
-    if (!inTheWay) throw error;
-    throw new SettingsError([`NODUS_DATA_DIR must be a folder, and a file is in its way (it is "${dataDir}").`]);
+    const { code = "" } = error as NodeJS.ErrnoException;
+    const reason = UNWRITABLE[code];
+    if (!reason) throw error;
+    throw new SettingsError([
+      `NODUS_DATA_DIR must be a folder that this user may write: ${reason} (it is "${dataDir}").`,
+    ]);
+  }
+}
+
+/** What the file system's words for a folder that cannot be made or written mean. */
+const UNWRITABLE: Readonly<Record<string, string>> = {
+  EEXIST: "a file is in its way",
+  ENOTDIR: "a file is in its way",
+  EACCES: "this user may not",
+  EPERM: "nobody may",
+  EROFS: "its file system is read-only",
+  ENOENT: "its file system takes no folders there",
+  ENAMETOOLONG: "its name is too long",
+  ENOSPC: "its disk is full",
+  EDQUOT: "this user's share of its disk is used up",
+  ELOOP: "its links lead in a circle",
+};
+
+/** Makes a folder and those above it, one by one: Node's own way never ends where a file system says that there is no such place. */
+function makeFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  const above = path.dirname(folder);
+  if (above !== folder) makeFolder(above);
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    // Another process may have made it at this moment.
+    if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }

@@ -38,6 +38,9 @@ export type SubgraphName = (typeof SUBGRAPHS)[number];
 export const ROLES = ["all", "gateway", "worker", "intake", "host-agent", ...SUBGRAPHS] as const;
 export type Role = (typeof ROLES)[number];
 
+/** Where user commands look for the platform. */
+export const DEFAULT_ORIGIN = "http://127.0.0.1:4000";
+
 /** How a workload reaches the network when its own policy does not say. */
 export const WORKLOAD_NETWORKS = ["deny", "allowlist", "open"] as const;
 
@@ -302,7 +305,7 @@ export const SETTINGS = {
   ),
   clientBaseUrl: optional(
     "NODUS_BASE_URL",
-    "http://127.0.0.1:4000",
+    DEFAULT_ORIGIN,
     "Platform that the user commands (`submit`, `logs`, `ls`, `cancel`) talk to.",
     httpUrl,
   ),

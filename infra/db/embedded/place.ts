@@ -81,6 +81,13 @@ export function postgresFolder(dataDir: string): string {
   return placeOutside(folder, "postgres");
 }
 
+/** Whether a data folder has a database already. Makes nothing. */
+export function hasCluster(dataDir: string): boolean {
+  if (!existsSync(dataDir)) return false;
+  const folder = realpathSync(dataDir);
+  return existsSync(clusterOf(placedOutside(folder, "postgres") ?? path.join(folder, "postgres")));
+}
+
 /** PostgreSQL's own data folder within its place. */
 export function clusterOf(folder: string): string {
   return path.join(folder, "cluster");
