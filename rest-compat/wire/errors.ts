@@ -91,7 +91,7 @@ function withRetry(error: WireError | null): WireError | null {
     : error;
 }
 
-/** The documented body of an error: `{error, message, …}` or `{code, message, fix, url, …}`. */
+/** The body of an error: `{error, message, …}` or `{code, message, …}` as documented, with `fix` and `url` in both. */
 export function errorBody(
   error: WireError,
   envelope: Envelope,
@@ -99,6 +99,6 @@ export function errorBody(
 ): Record<string, unknown> {
   const { code, message, fix, field } = error;
   const particulars = { ...error.extra, ...(field === undefined ? {} : { field }) };
-  if (envelope === "sandbox") return { ...particulars, code, message, fix, url: helpUrl(code) };
-  return { ...particulars, error: code, message, ...(fix ? { fix } : {}) };
+  const named = envelope === "sandbox" ? { code, message, fix } : { error: code, message, ...(fix ? { fix } : {}) };
+  return { ...particulars, ...named, url: helpUrl(code) };
 }

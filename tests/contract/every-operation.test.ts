@@ -62,9 +62,11 @@ describe("every documented operation", () => {
         expect(answer.statusCode).toBe(401);
         if (operation.method === "head") continue;
         if (!operation.path.includes("/ports/")) checkResponse(id, 401, answer.headers, answer.json());
-        expect(answer.json()).toMatchObject(
-          operation.envelope === "sandbox" ? { code: "unauthorized" } : { error: "unauthorized" },
-        );
+        expect(answer.json()).toMatchObject({
+          ...(operation.envelope === "sandbox" ? { code: "unauthorized" } : { error: "unauthorized" }),
+          fix: expect.stringMatching(/./),
+          url: "https://nodus.test/help/errors#unauthorized",
+        });
       }
     },
   );
@@ -76,9 +78,11 @@ describe("every documented operation", () => {
       expect(answer.statusCode).toBe(501);
       if (operation.method === "head") return;
       if (!operation.path.includes("/ports/")) checkResponse(id, 501, answer.headers, answer.json());
-      expect(answer.json()).toMatchObject(
-        operation.envelope === "sandbox" ? { code: "not_implemented" } : { error: "not_implemented" },
-      );
+      expect(answer.json()).toMatchObject({
+        ...(operation.envelope === "sandbox" ? { code: "not_implemented" } : { error: "not_implemented" }),
+        fix: expect.stringMatching(/./),
+        url: "https://nodus.test/help/errors#not_implemented",
+      });
     },
   );
 

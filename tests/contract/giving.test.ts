@@ -53,6 +53,7 @@ describe("what a row gives", () => {
       fix: "Make it even.",
       field: "/name",
       limit_usd: 3,
+      url: "https://nodus.test/help#thing_odd",
     });
     const busy = await face({ createThing: refuse(BUSY.thing_busy, { retryAfterSeconds: 7 }) });
     const answer = await busy.app.inject(create({}));
