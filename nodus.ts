@@ -1,13 +1,20 @@
 import { Argument, Command } from "commander";
 import { environmentFor, readSettings } from "./infra/telemetry/environment.ts";
-import { type Role, SUBGRAPHS, type SubgraphName } from "./infra/telemetry/setting-table.ts";
+import { DEFAULT_ORIGIN, type Role, SUBGRAPHS, type SubgraphName } from "./infra/telemetry/setting-table.ts";
 import { buildVersion } from "./roles/build-version.ts";
+
+const SETTINGS_HELP = `
+Settings are environment variables; "nodus settings" lists all of them.
+  submit, logs, ls, cancel     NODUS_API_KEY, and NODUS_BASE_URL where the platform is not at ${DEFAULT_ORIGIN}
+  keys, accounts, migrate      NODUS_DATA_DIR of the platform (.nodus), or its DATABASE_URL
+  up                           PORT, HOST, NODUS_DATA_DIR and many more`;
 
 /** The command line and the one place where everything is put together. Commands load what they need when they run. */
 const program = new Command("nodus")
   .description("Runs AI work on whatever capacity fits.")
   .version(buildVersion())
-  .showHelpAfterError();
+  .showHelpAfterError("Add --help to the command to see what it takes.")
+  .addHelpText("after", SETTINGS_HELP);
 
 program
   .command("up")
@@ -51,6 +58,26 @@ program
     const { migrateDatabase } = await import("./roles/migrate.ts");
     await migrateDatabase(readSettings(), options);
   });
+
+program
+  .command("settings")
+  .description("list every setting, what it is when nobody sets it, and what it means")
+  .action(async () => {
+    const { settingsText } = await import("./cli/settings.ts");
+    process.stdout.write(settingsText());
+  });
+
+// start.mjs does these itself, before there is a program: they are here for the help.
+for (const [name, description] of [
+  ["install", "install the packages that the lock file names, where they are not there"],
+  ["build", "compile the sources into dist/; every command does so first"],
+  ["test [filters...]", "run the tests, or those of the files that the filters and Vitest's options choose"],
+] as const)
+  program
+    .command(name)
+    .description(description)
+    .allowUnknownOption()
+    .action(() => program.error(`Run it with start.mjs in the sources: node start.mjs ${name}`));
 
 program
   .command("schema")

@@ -23,11 +23,13 @@ try {
 async function run() {
   checkMachine();
   await installPackages(root, say);
-  if (command === "install") return 0;
+  // Help is the program's to give, also of what is done here.
+  const asked = rest.includes("--help") || rest.includes("-h") ? null : command;
+  if (asked === "install") return 0;
   await build(root, say);
-  if (command === "build") return 0;
-  if (command === "up" || command === "test") await installBubblewrap(say);
-  if (command === "test") return await runTests(root, rest);
+  if (asked === "build") return 0;
+  if (asked === "up" || asked === "test") await installBubblewrap(say);
+  if (asked === "test") return await runTests(root, rest);
   const program = path.join(root, "dist", "nodus.js");
   // Wherever it is called from, every command means the same data folder: .nodus beside this file unless told otherwise.
   return await handOver(pinnedNode(root), ["--enable-source-maps", program, command, ...rest], { cwd: root });

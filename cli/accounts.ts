@@ -32,13 +32,13 @@ export function creditAccount(settings: Settings, usd: string, options: TeamOpti
 /** Sets limits; what is not named stays. */
 export function setAccount(
   settings: Settings,
-  options: TeamOption & { monthlyCap?: string; paymentMethod?: string; concurrentRuns?: string },
+  options: TeamOption & { monthlyCap?: string; paymentMethod?: "on" | "off"; concurrentRuns?: number },
 ): Promise<void> {
+  if ([options.monthlyCap, options.paymentMethod, options.concurrentRuns].every((value) => value === undefined))
+    throw new ClientError("Say what to set: --monthly-cap, --payment-method or --concurrent-runs.");
   return withDatabase(settings, async (db) => {
     const teamId = await teamOf(db, options.team);
     const { monthlyCap, paymentMethod, concurrentRuns } = options;
-    if (paymentMethod !== undefined && paymentMethod !== "on" && paymentMethod !== "off")
-      throw new ClientError("--payment-method is on or off.");
     const account = await setLimits(
       db,
       teamId,
@@ -47,7 +47,7 @@ export function setAccount(
           ? {}
           : { monthlyCapMicros: monthlyCap === "none" ? null : dollars(monthlyCap, "--monthly-cap") }),
         ...(paymentMethod === undefined ? {} : { paymentMethod: paymentMethod === "on" }),
-        ...(concurrentRuns === undefined ? {} : { concurrentRunsLimit: Number(concurrentRuns) }),
+        ...(concurrentRuns === undefined ? {} : { concurrentRunsLimit: concurrentRuns }),
       },
       new Date(),
     );

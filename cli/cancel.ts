@@ -1,16 +1,16 @@
 import type { Client } from "./client.ts";
-import { followToEnd } from "./follow.ts";
+import { followToEnd, isOver, stateOf } from "./follow.ts";
 import { note } from "./progress.ts";
 
 const CANCEL = `mutation cancel($input: CancelWorkloadInput!) { cancelWorkload(input: $input) { workload { status } } }`;
 
 /** Asks for the end of a workload and, unless told otherwise, waits until it is over. */
 export async function cancel(client: Client, workloadId: string, wait: boolean): Promise<void> {
-  const { cancelWorkload } = await client.query<{ cancelWorkload: { workload: { status: string } } }>(CANCEL, {
-    input: { id: workloadId },
-  });
-  const { status } = cancelWorkload.workload;
-  if (["completed", "failed", "cancelled"].includes(status)) return note(`It is ${status}.`);
-  note("Cancellation requested.");
-  if (wait) note(`It is ${(await followToEnd(client, workloadId)).status}.`);
+  const { status } = await stateOf(client, workloadId);
+  if (isOver(status)) return note(`${workloadId} is ${status} already: there is nothing to cancel.`);
+  await client.query(CANCEL, { input: { id: workloadId } });
+  note(`${workloadId} was asked to end.`);
+  if (!wait) return;
+  const end = await followToEnd(client, workloadId);
+  note(`${workloadId} is ${end.status}${end.status === "cancelled" ? "" : ": it ended before it could be cancelled"}.`);
 }

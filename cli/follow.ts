@@ -38,7 +38,7 @@ export function isOver(status: string): boolean {
 
 export async function stateOf(client: Client, workloadId: string): Promise<State> {
   const { workload } = await client.query<{ workload: State | null }>(STATE, { id: workloadId });
-  if (!workload) throw new ClientError(`There is no workload ${workloadId}.`);
+  if (!workload) throw new ClientError(`The team has no workload ${workloadId}. "nodus ls" shows those that it has.`);
   return workload;
 }
 

@@ -4,6 +4,7 @@ import { mintApiKey, revokeApiKey } from "../subgraphs/compute/api-key/api-key.c
 import { ApiKey } from "../subgraphs/compute/api-key/api-key.entity.ts";
 import { ClientError } from "./client.ts";
 import { teamOf, withDatabase } from "./operator-database.ts";
+import { table, timeText } from "./table.ts";
 
 interface TeamOption {
   team?: string;
@@ -38,7 +39,6 @@ export function mintKey(
     if (options.email && !member) throw new ClientError(`The team has no member ${options.email}.`);
     const everything = SCOPES.filter((scope) => scope !== "admin" || member?.role === "admin");
     const expiresAt = options.expires ? new Date(options.expires) : null;
-    if (expiresAt && Number.isNaN(expiresAt.getTime())) throw new ClientError("--expires must be an RFC 3339 time.");
     const { apiKey, key } = await mintApiKey(
       db,
       operatorOf(teamId),
@@ -55,13 +55,16 @@ export function listKeys(settings: Settings, options: TeamOption): Promise<void>
   return withDatabase(settings, async (db) => {
     const teamId = await teamOf(db, options.team);
     const keys = await db.rows(ApiKey, "where t.team_id = $1 order by t.created_at desc limit 1000", [teamId]);
-    for (const key of keys) {
-      const state = key.revokedAt ? "revoked" : key.expiresAt && key.expiresAt < new Date() ? "expired" : "active";
-      const used = key.lastUsedAt?.toISOString() ?? "never used";
-      process.stdout.write(
-        `${key.id}  …${key.lastFour}  ${state.padEnd(7)}  ${used}  ${key.name}  [${key.scopes.join(" ")}]\n`,
-      );
-    }
+    const now = new Date();
+    const cells = keys.map((key) => [
+      key.id,
+      `…${key.lastFour}`,
+      key.revokedAt ? "revoked" : key.expiresAt && key.expiresAt < now ? "expired" : "active",
+      key.lastUsedAt ? timeText(key.lastUsedAt) : "never",
+      key.name,
+      key.scopes.join(" "),
+    ]);
+    process.stdout.write(table([["ID", "KEY", "STATE", "LAST USED", "NAME", "SCOPES"], ...cells]));
   });
 }
 

@@ -1,5 +1,10 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
+import { SCOPES } from "../infra/kernel/actor.ts";
 import { readSettings } from "../infra/telemetry/environment.ts";
+import { amount, dollars, instant, wholeNumber } from "./options.ts";
+
+const jobs = (text: string) => (text === "cores" ? text : wholeNumber(1)(text));
+const dollarsOrNone = (text: string) => (text === "none" ? text : dollars(text));
 
 /** Commands of whoever hosts the platform: they work on the database itself, beside a running platform or without one. */
 export function addOperatorCommands(program: Command): void {
@@ -10,8 +15,8 @@ export function addOperatorCommands(program: Command): void {
     .option("--team <id>", "the team; the only one unless given")
     .option("--email <address>", "the member that it belongs to; a key of the team unless given")
     .option("--name <name>", "what it is for", "command line")
-    .option("--scope <scopes...>", "what it may be used for; everything unless given")
-    .option("--expires <time>", "RFC 3339 time after which it does nothing")
+    .addOption(new Option("--scope <scopes...>", "what it may be used for; everything unless given").choices(SCOPES))
+    .option("--expires <time>", "RFC 3339 time after which it does nothing", instant)
     .action(async (options) => {
       const { mintKey } = await import("./keys.ts");
       await mintKey(readSettings(), options);
@@ -54,7 +59,7 @@ export function addOperatorCommands(program: Command): void {
   accounts
     .command("credit")
     .description("grant credits")
-    .argument("<usd>", "US dollars")
+    .argument("<usd>", "US dollars", dollars)
     .option("--team <id>", "the team; the only one unless given")
     .option("--note <note>", "why", "granted by the operator")
     .action(async (usd: string, options) => {
@@ -65,9 +70,9 @@ export function addOperatorCommands(program: Command): void {
     .command("set")
     .description("set limits")
     .option("--team <id>", "the team; the only one unless given")
-    .option("--monthly-cap <usd>", "most that may be spent in a month; none for no cap")
-    .option("--payment-method <on|off>", "whether a payment method is on file")
-    .option("--concurrent-runs <n>", "most workloads that may be unfinished at once")
+    .option("--monthly-cap <usd>", "most that may be spent in a month; none for no cap", dollarsOrNone)
+    .addOption(new Option("--payment-method <on|off>", "whether a payment method is on file").choices(["on", "off"]))
+    .option("--concurrent-runs <n>", "most workloads that may be unfinished at once", wholeNumber(0, 1_000_000))
     .action(async (options) => {
       const { setAccount } = await import("./accounts.ts");
       await setAccount(readSettings(), options);
@@ -76,11 +81,13 @@ export function addOperatorCommands(program: Command): void {
   program
     .command("sim")
     .description("live through simulated days of a deployment in which much goes wrong, and see that nothing is lost")
-    .option("--seed <n>", "what decides everything that happens", "1")
-    .option("--seeds <n>", "how many seeds, from that one on", "1")
-    .option("--jobs <n>", "how many of them side by side; cores for as many as this machine has", "1")
-    .option("--days <n>", "how long things go wrong, in simulated days")
-    .option("--hours <n>", "the same in hours; one hour unless given")
+    .option("--seed <n>", "what decides everything that happens", wholeNumber(0), 1)
+    .option("--seeds <n>", "how many seeds, from that one on", wholeNumber(1), 1)
+    .option("--jobs <n>", "how many of them side by side; cores for as many as this machine has", jobs, 1)
+    .option("--days <n>", "how long things go wrong, in simulated days", amount)
+    .addOption(
+      new Option("--hours <n>", "the same in hours; one hour unless given").argParser(amount).conflicts("days"),
+    )
     .option("--trace <file>", "write down everything that happens")
     .action(async (options) => {
       const { sim } = await import("./sim.ts");

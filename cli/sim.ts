@@ -7,11 +7,11 @@ import { ClientError } from "./client.ts";
 import { SimWorker } from "./sim-worker.ts";
 
 export interface SimOptions {
-  seed: string;
-  seeds: string;
-  jobs: string;
-  days?: string;
-  hours?: string;
+  seed: number;
+  seeds: number;
+  jobs: number | "cores";
+  days?: number;
+  hours?: number;
   trace?: string;
 }
 
@@ -22,13 +22,9 @@ const HOUR_MS = 3_600_000;
  * in which something is not as it must be.
  */
 export async function sim(options: SimOptions): Promise<void> {
-  const first = wholeNumber("--seed", options.seed, 0);
-  const count = wholeNumber("--seeds", options.seeds, 1);
-  const durationMs = (amount("--days", options.days) * 24 + amount("--hours", options.hours)) * HOUR_MS || HOUR_MS;
-  const jobs = Math.min(
-    count,
-    options.jobs === "cores" ? availableParallelism() : wholeNumber("--jobs", options.jobs, 1),
-  );
+  const { seed: first, seeds: count, days, hours = 1 } = options;
+  const durationMs = (days === undefined ? hours : days * 24) * HOUR_MS;
+  const jobs = Math.min(count, options.jobs === "cores" ? availableParallelism() : options.jobs);
   if (options.trace && jobs > 1) throw new ClientError("--trace writes down one world at a time: leave --jobs out.");
   const trace = options.trace ? createWriteStream(options.trace) : null;
   const interrupted = new AbortController();
@@ -119,18 +115,4 @@ function lineOf({ seed, hash, workloads, operations, looks, simulatedMs, ends }:
     `seed ${seed}: ${hours} h, ${workloads} workloads (${listOf(Object.entries(ends))}), ${operations} operations, ` +
     `${looks.near} near and ${looks.full} full looks in ${(tookMs / 1000).toFixed(1)} s, trace ${hash}`
   );
-}
-
-function wholeNumber(name: string, text: string, least: number): number {
-  const number = Number(text);
-  if (!Number.isSafeInteger(number) || number < least)
-    throw new ClientError(`${name} is a whole number, ${least} or more, not ${text}.`);
-  return number;
-}
-
-function amount(name: string, text: string | undefined): number {
-  if (text === undefined) return 0;
-  const number = Number(text);
-  if (!(number > 0) || !Number.isFinite(number)) throw new ClientError(`${name} is a number above 0, not ${text}.`);
-  return number;
 }

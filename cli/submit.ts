@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Client, ClientError } from "./client.ts";
+import type { Client } from "./client.ts";
 import { followLogs } from "./logs.ts";
 import { note } from "./progress.ts";
 
@@ -7,13 +7,16 @@ export interface SubmitOptions {
   name?: string;
   image?: string;
   asset?: string;
-  input?: string[];
-  output?: string[];
+  /** Names and asset ids. */
+  input?: [name: string, assetId: string][];
+  /** Names and paths. */
+  output?: [name: string, path: string][];
   gpu?: string;
   gpuCount?: string;
   cpu?: boolean;
-  memoryGb?: string;
-  vcpus?: string;
+  memoryGb?: number;
+  vcpus?: number;
+  /** US dollars. */
   maxCost?: string;
   completeBy?: string;
   secret?: string[];
@@ -40,36 +43,22 @@ export async function submit(client: Client, command: string[], options: SubmitO
 
 function workloadOf(command: string[], options: SubmitOptions): Record<string, unknown> {
   const source = { command, image: options.image, assetId: options.asset };
-  const outputs = options.output && Object.fromEntries(options.output.map((pair) => split(pair, "--output")));
+  const outputs = options.output && Object.fromEntries(options.output);
   return {
     name: options.name,
     ...(outputs ? { stages: [{ id: "main", source, outputs }] } : { source }),
-    inputs: options.input?.map((pair) => {
-      const [name, assetId] = split(pair, "--input");
-      return { name, assetId };
-    }),
+    inputs: options.input?.map(([name, assetId]) => ({ name, assetId })),
     requirements: {
       computeClass: options.cpu ? "vm" : undefined,
       gpu: options.gpu,
-      gpuCount: number(options.gpuCount, "--gpu-count"),
-      peakMemoryGb: number(options.memoryGb, "--memory-gb"),
-      vcpus: number(options.vcpus, "--vcpus"),
+      gpuCount: options.gpuCount === undefined ? undefined : Number(options.gpuCount),
+      peakMemoryGb: options.memoryGb,
+      vcpus: options.vcpus,
     },
-    outcome: { maxCostUsd: number(options.maxCost, "--max-cost"), completeBy: options.completeBy },
+    outcome: {
+      maxCostUsd: options.maxCost === undefined ? undefined : Number(options.maxCost),
+      completeBy: options.completeBy,
+    },
     policy: { secretRefs: options.secret, egressAllow: options.allow },
   };
-}
-
-function number(text: string | undefined, option: string): number | undefined {
-  if (text === undefined) return undefined;
-  const value = Number(text);
-  if (text.trim() === "" || !Number.isFinite(value))
-    throw new ClientError(`${option} must be a number, not "${text}".`);
-  return value;
-}
-
-function split(pair: string, option: string): [string, string] {
-  const at = pair.indexOf("=");
-  if (at < 1) throw new ClientError(`${option} wants NAME=VALUE, not "${pair}".`);
-  return [pair.slice(0, at), pair.slice(at + 1)];
 }

@@ -1,6 +1,12 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { readSettings } from "../infra/telemetry/environment.ts";
+import { DEFAULT_ORIGIN } from "../infra/telemetry/setting-table.ts";
+import { WORKLOAD_STATES } from "../subgraphs/compute/workload/workload.machine.ts";
 import { type Client, ClientError, connect } from "./client.ts";
+import { amount, dollars, instant, pair, wholeNumber, wordsOf } from "./options.ts";
+
+/** What a list may be narrowed to. */
+const LISTED = ["active", "terminal", ...WORKLOAD_STATES] as const;
 
 /** Commands of users: thin clients of the graph, with NODUS_BASE_URL and NODUS_API_KEY. */
 export function addUserCommands(program: Command): void {
@@ -14,15 +20,15 @@ export function addUserCommands(program: Command): void {
     .option("--name <name>", "display name")
     .option("--image <image>", "container image")
     .option("--asset <id>", "asset with the program's files")
-    .option("--input <name=asset...>", "datasets, each NAME=ASSET_ID")
-    .option("--output <name=path...>", "results, each NAME=PATH")
+    .option("--input <name=asset...>", "datasets, each NAME=ASSET_ID", pair)
+    .option("--output <name=path...>", "results, each NAME=PATH", pair)
     .option("--gpu <family>", "GPU family, such as H100")
-    .option("--gpu-count <n>", "GPUs on one machine: 1, 2, 4 or 8")
-    .option("--cpu", "a machine without GPU")
-    .option("--memory-gb <n>", "memory of each GPU, or with --cpu of the machine")
-    .option("--vcpus <n>", "CPU cores")
-    .option("--max-cost <usd>", "most that it may cost, in US dollars")
-    .option("--complete-by <time>", "RFC 3339 deadline")
+    .addOption(new Option("--gpu-count <n>", "GPUs on one machine").choices(["1", "2", "4", "8"]))
+    .addOption(new Option("--cpu", "a machine without GPU").conflicts(["gpu", "gpuCount"]))
+    .option("--memory-gb <n>", "memory of each GPU, or with --cpu of the machine", amount)
+    .option("--vcpus <n>", "CPU cores", amount)
+    .option("--max-cost <usd>", "most that it may cost, in US dollars", dollars)
+    .option("--complete-by <time>", "RFC 3339 deadline", instant)
     .option("--secret <name...>", "secrets, as NODUS_SECRET_<name>")
     .option("--allow <host...>", "hosts that it may reach")
     .option("--key <key>", "idempotency key; a fresh one unless given")
@@ -46,9 +52,9 @@ export function addUserCommands(program: Command): void {
   program
     .command("ls")
     .description("list workloads, newest first")
-    .option("--status <words>", "comma-separated statuses, active or terminal")
-    .option("--limit <n>", "how many, at most 100", "20")
-    .action(async (options: { status?: string; limit: string }) => {
+    .option("--status <words>", "comma-separated statuses, active or terminal", wordsOf(LISTED))
+    .option("--limit <n>", "how many, at most 100", wholeNumber(1, 100), 20)
+    .action(async (options: { status?: string[]; limit: number }) => {
       const { list } = await import("./list.ts");
       await withClient((client) => list(client, options));
     });
@@ -66,7 +72,7 @@ export function addUserCommands(program: Command): void {
 
 async function withClient(work: (client: Client) => Promise<void>): Promise<void> {
   const settings = readSettings();
-  const baseUrl = (settings.clientBaseUrl ?? "http://127.0.0.1:4000").replace(/\/+$/, "");
+  const baseUrl = (settings.clientBaseUrl ?? DEFAULT_ORIGIN).replace(/\/+$/, "");
   if (!settings.clientApiKey) throw new ClientError("Set NODUS_API_KEY to an API key (nk_…).");
   const client = connect(baseUrl, settings.clientApiKey);
   try {

@@ -38,7 +38,7 @@ export async function superviseHostAgent(settings: Settings): Promise<void> {
     const client = await attachToHostAgent(launcher);
     const hello = await client.ask({ op: "hello", intakeUrl: `${settings.intakeUrl}/runner/v1` });
     agent = { client, pid: hello.pid, level: hello.isolation.level };
-    logger.info({ pid: hello.pid, isolation: hello.isolation, folder: launcher.folder }, "the host agent serves");
+    logger.info({ agentPid: hello.pid, isolation: hello.isolation, folder: launcher.folder }, "the host agent serves");
   };
   const app = await createProcessServer({ log: logger });
   const phase: Phase = { now: "starting" };

@@ -95,6 +95,16 @@ function contradictions(parsed: Parsed): string[] {
     .map(([variable]) => variable);
   if (missing.length > 0 && missing.length < 4)
     problems.push(`${missing.join(" and ")} must be set too: an S3 store needs ${Object.keys(s3).join(", ")}.`);
+  const twice = parsed.roles.find((role, at) => parsed.roles.indexOf(role) < at);
+  if (twice)
+    problems.push(
+      `NODUS_ROLES names ${twice} twice: a process does each once. Start another process for a second one.`,
+    );
+  if (parsed.roles.includes("all") && parsed.roles.length > 1 && !twice)
+    problems.push("NODUS_ROLES is all, or a list of the others: all has every one of them.");
+  const placedTwice = parsed.subgraphUrls.find(([name], at, all) => all.findIndex(([other]) => other === name) < at);
+  if (placedTwice)
+    problems.push(`NODUS_SUBGRAPH_URLS names ${placedTwice[0]} twice: give it one URL, of a load balancer if need be.`);
   if (parsed.roles.length === 0) problems.push("NODUS_ROLES names no role; leave it unset for all of them.");
   const apart = !parsed.roles.includes("all") && parsed.roles.some((role) => role !== "host-agent");
   if (apart && parsed.databaseUrl === null)

@@ -1,4 +1,5 @@
 import { inspect } from "node:util";
+import { ClientError } from "../../cli/client.ts";
 import { Drain } from "../../infra/telemetry/drain.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { Bench } from "./bench-place.ts";
@@ -91,6 +92,8 @@ function chosen(names: readonly string[] | undefined): readonly BenchRow[] {
   if (!names?.length) return ROWS;
   const unknown = names.filter((name) => !ROWS.some((row) => row.name === name));
   if (unknown.length > 0)
-    throw new Error(`there is no row ${unknown.join(", ")}; there are ${ROWS.map((row) => row.name).join(", ")}`);
+    throw new ClientError(
+      `There is no row ${unknown.join(", ")}. There are ${ROWS.map((row) => row.name).join(", ")}.`,
+    );
   return ROWS.filter((row) => names.includes(row.name));
 }

@@ -53,7 +53,7 @@ export function supervise(
     relaunch = attempt.catch(() => {}); // reported below; `stop` only waits for its end
     try {
       current = await attempt;
-      logger.info({ pid: current.pid, port: current.port }, "PostgreSQL runs again");
+      logger.info({ postgresPid: current.pid, port: current.port }, "PostgreSQL runs again");
       return true;
     } catch (error) {
       logger.error({ err: error }, "PostgreSQL could not be started again");
