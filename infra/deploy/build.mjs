@@ -12,6 +12,7 @@ export async function build(root, say) {
   const stamp = path.join(root, "dist", ".sources");
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint) return;
   say("Building …");
+  removeUnfinished(root);
   const fresh = path.join(root, `dist.new-${process.pid}`);
   const compiler = path.join(root, "node_modules", "typescript", "bin", "tsc");
   const { status, error } = spawnSync(
@@ -24,8 +25,34 @@ export async function build(root, say) {
     throw new Error(error ? `the compiler cannot be run: ${error.message}` : "the sources do not compile; see above");
   }
   writeFileSync(path.join(fresh, ".sources"), fingerprint);
-  rmSync(path.join(root, "dist"), { recursive: true, force: true });
-  renameSync(fresh, path.join(root, "dist"));
+  putInPlace(fresh, path.join(root, "dist"));
+}
+
+/** Makes `fresh` the build. Two builds may end at the same moment: the later one's stays, whole. */
+function putInPlace(fresh, place) {
+  const former = `${fresh}.former`;
+  for (;;) {
+    try {
+      if (existsSync(place)) renameSync(place, former);
+    } catch (error) {
+      if (error.code !== "ENOENT") throw error; // else another build takes it away at this moment
+    }
+    rmSync(former, { recursive: true, force: true });
+    try {
+      renameSync(fresh, place);
+      return;
+    } catch (error) {
+      if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error; // else another build was put there since
+    }
+  }
+}
+
+/** Folders of builds that were killed. */
+function removeUnfinished(root) {
+  for (const name of readdirSync(root)) {
+    const pid = /^dist\.new-(\d+)(\.former)?$/.exec(name)?.[1];
+    if (pid && !existsSync(`/proc/${pid}`)) rmSync(path.join(root, name), { recursive: true, force: true });
+  }
 }
 
 /** A hash over the path, size and time of change of everything that the compiler is told to read. */

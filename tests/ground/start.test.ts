@@ -3,6 +3,7 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -49,7 +50,7 @@ const [command, ...args] = process.argv.slice(2);
 if (command === "up") {
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => { console.log(signal); process.exit(9); });
   setInterval(() => {}, 1_000);
-} else process.exitCode = Number(args[0] ?? 0);
+} else process.exitCode = Number(args[0]) || 0;
 console.log(JSON.stringify({ command, args, node: process.version, cwd: process.cwd() }));
 `;
 
@@ -93,6 +94,27 @@ describe("start.mjs", () => {
     write("nodus.ts", PROGRAM);
     expect((await start("ls")).code).toBe(0);
   });
+
+  test("builds that run at the same time leave one whole build and nothing beside it", async () => {
+    write("nodus.ts", `${PROGRAM}// changed\n`);
+    mkdirSync(path.join(root, "dist.new-999999999")); // of a build that was killed
+    const ended = await Promise.all(["1", "2", "3"].map((code) => start("ls", code)));
+    expect(ended.map(({ code, stdout }) => [code, JSON.parse(stdout).args])).toEqual([
+      [1, ["1"]],
+      [2, ["2"]],
+      [3, ["3"]],
+    ]);
+    expect(await start("ls")).toMatchObject({ code: 0, stderr: "" });
+    expect(readdirSync(root).filter((name) => name.startsWith("dist"))).toEqual(["dist"]);
+  });
+
+  test.each(["build", "test", "install"])(
+    "%s --help is answered by the program, and nothing else happens",
+    async (name) => {
+      const { stdout } = await start(name, "--help");
+      expect(JSON.parse(stdout)).toMatchObject({ command: name, args: ["--help"] });
+    },
+  );
 
   test.each(["SIGTERM", "SIGINT"] as const)("passes %s on and ends with the program's exit code", async (signal) => {
     await start("ls");
