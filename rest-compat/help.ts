@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { RefusalKind } from "../infra/kernel/refusal.ts";
 
 /** Where the page of error codes is served. */
-export const HELP_PATH = "/help/errors";
+const HELP_PATH = "/help/errors";
 
 /** The address of a code on that page; `publicUrl` is the deployment's origin without a slash at its end. */
 export function helpUrl(publicUrl: string): (code: string) => string {

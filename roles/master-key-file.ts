@@ -16,7 +16,7 @@ import path from "node:path";
 const KEY_BYTES = 32;
 
 /** The master key's file, and what a change of the key keeps beside it. */
-export function masterKeyFiles(dataDir: string) {
+function masterKeyFiles(dataDir: string) {
   const current = path.join(dataDir, "master.key");
   return {
     current,

@@ -24,7 +24,7 @@ export interface ColumnarOptions {
 }
 
 /** What the runtime of a child takes before its engine has done anything, and enough for an engine to work. */
-export const COLUMNAR_MEMORY_MIN_BYTES = 256 * 1024 * 1024;
+const COLUMNAR_MEMORY_MIN_BYTES = 256 * 1024 * 1024;
 const SPILL_LIMIT_BYTES = 4 * 1024 ** 3;
 /** The child's own JavaScript; the tables are in the engine's memory. */
 const HEAP_MEGABYTES = 96;

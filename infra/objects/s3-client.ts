@@ -48,7 +48,7 @@ interface S3Fault {
 }
 
 /** The store's word for what went wrong. */
-export function faultCode(error: unknown): string {
+function faultCode(error: unknown): string {
   const { name, Code, code, $metadata } = (error ?? {}) as S3Fault;
   if (Code) return Code;
   if (code) return code;
@@ -57,7 +57,7 @@ export function faultCode(error: unknown): string {
 }
 
 /** The store says that there is no such object, or upload. */
-export function isMissing(error: unknown): boolean {
+function isMissing(error: unknown): boolean {
   return ["NoSuchKey", "NotFound", "NoSuchUpload"].includes(faultCode(error));
 }
 

@@ -35,7 +35,7 @@ export class BodyChecks {
 }
 
 /** A schema's types, members and closedness without its rules about values. */
-export function shapeOf(schema: JsonSchema): JsonSchema {
+function shapeOf(schema: JsonSchema): JsonSchema {
   const { $ref, type, properties, additionalProperties, items, required, allOf } = schema;
   const union = (schema.anyOf ?? schema.oneOf)?.map(shapeOf).filter((branch) => branch.type ?? branch.$ref);
   return omitUndefined({

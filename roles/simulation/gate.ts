@@ -159,7 +159,7 @@ interface Operation<T> {
 }
 
 /** What the driver says when its connection broke under a statement. */
-export class LostConnection extends Error {
+class LostConnection extends Error {
   override readonly name = "LostConnection";
   readonly code = "08006";
 

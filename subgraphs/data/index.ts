@@ -13,7 +13,7 @@ import { Secret } from "./secret/secret.entity.ts";
 import { SecretResolver, secretReference } from "./secret/secret.resolver.ts";
 import { WebhookResolver } from "./webhook/webhook.resolver.ts";
 
-export const resolvers = [
+const resolvers = [
   AssetResolver,
   AssetImportResolver,
   AssetExportResolver,
@@ -27,7 +27,7 @@ export const resolvers = [
   WebhookResolver,
 ];
 
-export const references: [typeof Asset | typeof Connection | typeof Secret, Reference][] = [
+const references: [typeof Asset | typeof Connection | typeof Secret, Reference][] = [
   [Asset, assetReference],
   [Connection, connectionReference],
   [Secret, secretReference],

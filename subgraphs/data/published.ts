@@ -1,5 +1,4 @@
 import type { Queryer, Tx } from "../../infra/db/database.ts";
-import type { OfferedEvent } from "../../infra/db/offered-event.ts";
 
 /** An asset as a runner needs it. */
 export interface PinnedAsset {
@@ -128,15 +127,6 @@ export interface GithubAccountPort {
 export interface WebhookSigner {
   /** Lower-case hex HMAC-SHA256 over `timestamp.body`, keyed by the secret's bytes. */
   sign(body: Uint8Array, secret: string, timestampSeconds: number): string;
-}
-
-/** The teams' events, for the composition root to bind to `Database.offerTo`: other domains reach it as `tx.offer`. */
-export interface WebhookPort {
-  /**
-   * Records, in the caller's transaction, that an event is to be sent. One statement; nothing for types that are not sent
-   * and for teams without a webhook that is on. An event of the account stream is appended to it first.
-   */
-  offer(tx: Tx, event: OfferedEvent): Promise<void>;
 }
 
 /** Which input of a run needs access to a bucket. */

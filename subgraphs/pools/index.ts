@@ -2,9 +2,9 @@ import { type Reference, type Subgraph, subgraph } from "../../infra/graphql/sub
 import { Pool } from "./pool/pool.entity.ts";
 import { PoolResolver, poolReference } from "./pool/pool.resolver.ts";
 
-export const resolvers = [PoolResolver];
+const resolvers = [PoolResolver];
 
-export const references: [typeof Pool, Reference][] = [[Pool, poolReference]];
+const references: [typeof Pool, Reference][] = [[Pool, poolReference]];
 
 /** The part of the graph about a team's own machines. */
 export function buildPoolsSubgraph(): Subgraph {

@@ -2,9 +2,9 @@ import { type Reference, type Subgraph, subgraph } from "../../infra/graphql/sub
 import { Workspace } from "./workspace/workspace.entity.ts";
 import { WorkspaceResolver, workspaceReference } from "./workspace/workspace.resolver.ts";
 
-export const resolvers = [WorkspaceResolver];
+const resolvers = [WorkspaceResolver];
 
-export const references: [typeof Workspace, Reference][] = [[Workspace, workspaceReference]];
+const references: [typeof Workspace, Reference][] = [[Workspace, workspaceReference]];
 
 /** The part of the graph about sandboxes and what they mount. */
 export function buildSandboxesSubgraph(): Subgraph {

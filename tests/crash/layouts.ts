@@ -25,7 +25,7 @@ export interface Layout {
 }
 
 /** Written to disk at every command, so that one that was killed comes back with all that it had answered for. */
-export const DURABLE_REDIS = ["--appendonly", "yes", "--appendfsync", "always"];
+const DURABLE_REDIS = ["--appendonly", "yes", "--appendfsync", "always"];
 
 const onePlatform = async (redis: TestRedis | null): Promise<Habitat> => {
   const platform = await Platform.start(told(redis));

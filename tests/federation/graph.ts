@@ -20,7 +20,7 @@ export function schemaOf({ sdl, resolvers }: TestSubgraph): GraphQLSchema {
   return buildSubgraphSchema([{ typeDefs: parse(LINK + sdl), resolvers: resolvers as never }]);
 }
 
-export function compose(subgraphs: readonly TestSubgraph[]): string {
+function compose(subgraphs: readonly TestSubgraph[]): string {
   const composed = composeServices(
     subgraphs.map(({ name, sdl }) => ({ name, url: `http://${name}`, typeDefs: parse(LINK + sdl) })),
   );
@@ -46,7 +46,7 @@ export function actor(keyId = "key_1"): Actor {
 }
 
 /** The keys of the tests: `nk_good` and `nk_other` are known, until they are taken out. */
-export function testKeys(): Map<string, Actor> {
+function testKeys(): Map<string, Actor> {
   return new Map([
     ["nk_good", actor("key_1")],
     ["nk_other", actor("key_2")],

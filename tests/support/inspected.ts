@@ -88,6 +88,6 @@ export function mainProcess(platform: Platform): Living {
   return main;
 }
 
-export function fileDescriptors(pid: number): number {
+function fileDescriptors(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;
 }

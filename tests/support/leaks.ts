@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 
 /** The ways in which a value may stand somewhere without being seen at once. */
-export function disguises(value: string): Buffer[] {
+function disguises(value: string): Buffer[] {
   const bytes = Buffer.from(value, "utf8");
   const inBase64 = [0, 1, 2].flatMap((shift) => {
     // Within a longer text the value starts at any of three places; characters that hold bits of neighbours are cut off.

@@ -96,7 +96,7 @@ export interface MarketWorld {
   close(): Promise<void>;
 }
 
-export const MARKET_TABLES = [...computeEntities, OutboxRow, IdempotencyKey];
+const MARKET_TABLES = [...computeEntities, OutboxRow, IdempotencyKey];
 
 const logger = createLogger({ level: "silent", role: "test" });
 

@@ -23,7 +23,7 @@ import { seeded } from "./seeded.ts";
 const WHENEVER = new Date("9999-01-01T00:00:00Z");
 
 /** Two machines that together take five orders, one of them much dearer. */
-export const OFFERS: Partial<OfferFact>[] = [
+const OFFERS: Partial<OfferFact>[] = [
   {
     sku: "cheap",
     capacity: { key: "a", cpuMillis: 300, memoryMb: 4_096, gpus: 0, slots: 3 },

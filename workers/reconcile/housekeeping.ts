@@ -41,7 +41,7 @@ export function housekeeping(deps: HousekeepingDeps): Reconciler {
 }
 
 /** Live log rows go a day after the end, once the committed log holds the same bytes. */
-export async function sweepLogRows(db: Database, now: Date): Promise<number> {
+async function sweepLogRows(db: Database, now: Date): Promise<number> {
   const before = new Date(now.getTime() - LIMITS.liveLogRetentionHours * 3600 * 1000);
   const gone = await db.sql(
     `delete from compute.log_chunk c using (

@@ -32,7 +32,7 @@ const ROWS = 2_000;
 const LISTED = 500;
 
 /** Where keyed objects lie. A noun whose creation takes a key and whose rows may go is added here. */
-export const KEYED_TABLES: KeyedTables = { wl: "compute.workload" };
+const KEYED_TABLES: KeyedTables = { wl: "compute.workload" };
 
 /** Walks through a long list over many rounds. */
 type Walk = (after: string | null) => Promise<{ after: string | null }>;

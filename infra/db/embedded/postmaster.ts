@@ -84,7 +84,7 @@ export function logTail(folder: string, lines = 15): string {
 }
 
 /** Logs in once; throws what the server answers. */
-export async function tryLogin(folder: string, port: number): Promise<void> {
+async function tryLogin(folder: string, port: number): Promise<void> {
   const client = new pg.Client({
     host: "127.0.0.1",
     port,

@@ -79,7 +79,7 @@ export class GuestControl {
 }
 
 /** Null for anything that init does not say. */
-export function parseFromInit(line: string): FromInit | null {
+function parseFromInit(line: string): FromInit | null {
   let value: unknown;
   try {
     value = JSON.parse(line);

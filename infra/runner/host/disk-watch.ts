@@ -82,7 +82,7 @@ async function measure(watched: Watched): Promise<void> {
  * Bytes on disk below a folder, links not followed. Ends early once it is over `enoughBytes`. A tree that can't be
  * measured, being too deep, closed or of too many entries, counts as infinitely large.
  */
-export async function diskUse(folder: string, enoughBytes = Number.POSITIVE_INFINITY): Promise<number> {
+async function diskUse(folder: string, enoughBytes = Number.POSITIVE_INFINITY): Promise<number> {
   let bytes = 0;
   let entries = 0;
   const pending = [folder];

@@ -22,7 +22,7 @@ export interface StoredObject {
 }
 
 /** Intake said no, or other bytes came than were meant: trying again is pointless. */
-export class ObjectFailure extends Error {}
+class ObjectFailure extends Error {}
 
 /**
  * Fetches an object into a file. Tries again while intake is away, also when it goes away in the middle; what is in the

@@ -129,7 +129,7 @@ async function removeTree(path: string): Promise<void> {
 }
 
 /** An order's id comes from outside; only a plain one becomes a file name as it is. */
-export function folderNameOf(orderId: string): string {
+function folderNameOf(orderId: string): string {
   if (/^[A-Za-z0-9_-]{1,64}$/.test(orderId)) return orderId;
   return `x${createHash("sha256").update(orderId).digest("hex").slice(0, 40)}`;
 }

@@ -24,7 +24,7 @@ export interface MintedApiKey {
 }
 
 /** Topic of one key's changes; whoever serves a stream for it listens here. */
-export const keyTopic = (keyId: string): string => `key:${keyId}`;
+const keyTopic = (keyId: string): string => `key:${keyId}`;
 /** Topic of all keys' changes, for caches of resolved keys. */
 export const KEYS_TOPIC = "keys";
 

@@ -24,7 +24,7 @@ export class ApiKey {
   createdBy!: string | null;
 }
 
-export const API_KEY_ACTIONS = closed("ApiKeyAction", "What happened to a key, or was refused to it.", [
+const API_KEY_ACTIONS = closed("ApiKeyAction", "What happened to a key, or was refused to it.", [
   "created",
   "revoked",
   "scope_refused",

@@ -21,7 +21,7 @@ import { memberOf } from "../member/member.resolver.ts";
 import { mintApiKey, revokeApiKey } from "./api-key.commands.ts";
 import { ApiKey, ApiKeyAudit } from "./api-key.entity.ts";
 
-export const ApiKeyConnection = connectionOf(ApiKey, "ApiKey");
+const ApiKeyConnection = connectionOf(ApiKey, "ApiKey");
 
 @InputType({ description: "The key to make." })
 export class CreateApiKeyInput {

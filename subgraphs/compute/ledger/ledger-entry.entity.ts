@@ -3,7 +3,7 @@ import { attr, column, document, object } from "../../../infra/db/attr.ts";
 import { closed } from "../../../infra/db/closed.ts";
 
 /** The books. Every posting debits and credits the same sum, so all entries together are zero, always. */
-export const LEDGER_ACCOUNT = closed("LedgerAccount", "Which of the platform's books an entry is in.", [
+const LEDGER_ACCOUNT = closed("LedgerAccount", "Which of the platform's books an entry is in.", [
   "customer_credit",
   "compute_revenue",
   "platform_fee_revenue",

@@ -13,7 +13,7 @@ import { LiveLog, liveLogPages, liveLogPosition } from "./live-log.ts";
 import { WorkloadLogItem } from "./log-item.ts";
 import { followLog } from "./log-stream.ts";
 
-export const LOG_SOURCE = closed("LogSource", "Where the text of a log comes from.", ["committed", "live_snapshot"]);
+const LOG_SOURCE = closed("LogSource", "Where the text of a log comes from.", ["committed", "live_snapshot"]);
 
 @ObjectType({ description: "A generation's log that can be read as a whole." })
 export class WorkloadLog {

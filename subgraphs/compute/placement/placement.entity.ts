@@ -11,9 +11,9 @@ import {
 } from "../../../infra/runner/protocol.ts";
 import { ATTEMPT_STATES, type AttemptState, PLACEMENT_STATES, type PlacementState } from "./placement.machine.ts";
 
-export const PLACEMENT_STATUS = closed("PlacementStatus", "Where a placement is.", PLACEMENT_STATES);
-export const KILLED_BY = closed("KilledBy", "What ended a guest before its command did.", KILLERS);
-export const ATTEMPT_STATUS = closed("AttemptStatus", "Where one order to a supplier is.", ATTEMPT_STATES);
+const PLACEMENT_STATUS = closed("PlacementStatus", "Where a placement is.", PLACEMENT_STATES);
+const KILLED_BY = closed("KilledBy", "What ended a guest before its command did.", KILLERS);
+const ATTEMPT_STATUS = closed("AttemptStatus", "Where one order to a supplier is.", ATTEMPT_STATES);
 
 /** Why an offer was passed over, and how many for that reason. */
 export interface RejectedOffers {

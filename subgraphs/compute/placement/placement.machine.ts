@@ -4,8 +4,7 @@ import { machine } from "../../../infra/kernel/machine.ts";
 export const PLACEMENT_STATES = ["provisioning", "running", "ended", "closed"] as const;
 export type PlacementState = (typeof PLACEMENT_STATES)[number];
 
-export const PLACEMENT_EVENTS = ["run", "end", "close"] as const;
-export type PlacementEventName = (typeof PLACEMENT_EVENTS)[number];
+const PLACEMENT_EVENTS = ["run", "end", "close"] as const;
 
 export const placementMachine = machine({
   name: "placement",
@@ -24,8 +23,7 @@ export const placementMachine = machine({
 export const ATTEMPT_STATES = ["launching", "booting", "running", "failed", "ended", "gone"] as const;
 export type AttemptState = (typeof ATTEMPT_STATES)[number];
 
-export const ATTEMPT_EVENTS = ["launched", "run", "fail", "end", "confirm_gone"] as const;
-export type AttemptEventName = (typeof ATTEMPT_EVENTS)[number];
+const ATTEMPT_EVENTS = ["launched", "run", "fail", "end", "confirm_gone"] as const;
 
 export const attemptMachine = machine({
   name: "attempt",

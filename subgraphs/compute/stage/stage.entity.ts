@@ -4,7 +4,7 @@ import { closed } from "../../../infra/db/closed.ts";
 import type { NetworkPolicy } from "../../../infra/runner/protocol.ts";
 import { STAGE_STATES, type StageState } from "./stage.machine.ts";
 
-export const STAGE_STATUS = closed("StageStatus", "Where a stage is.", STAGE_STATES);
+const STAGE_STATUS = closed("StageStatus", "Where a stage is.", STAGE_STATES);
 
 /** What a stage resolved to at admission: the payload's stage over the workload's values, references pinned. */
 export interface StageSpec {

@@ -4,8 +4,7 @@ import { machine } from "../../../infra/kernel/machine.ts";
 export const STAGE_STATES = ["pending", "placing", "starting", "running", "completed", "failed", "cancelled"] as const;
 export type StageState = (typeof STAGE_STATES)[number];
 
-export const STAGE_EVENTS = ["ready", "order", "boot_failed", "run", "lost", "complete", "fail", "cancel"] as const;
-export type StageEventName = (typeof STAGE_EVENTS)[number];
+const STAGE_EVENTS = ["ready", "order", "boot_failed", "run", "lost", "complete", "fail", "cancel"] as const;
 
 const over = {
   ready: "ignore",

@@ -2,11 +2,11 @@ import { Field, ID, ObjectType } from "type-graphql";
 import { closed, enumOf } from "../../../infra/db/closed.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 
-export const ACTOR_ROLES = closed(
-  "ActorRole",
-  "What a caller may do: a member's role, or `team` for a key of no member.",
-  ["admin", "member", "team"],
-);
+const ACTOR_ROLES = closed("ActorRole", "What a caller may do: a member's role, or `team` for a key of no member.", [
+  "admin",
+  "member",
+  "team",
+]);
 
 /** The caller, as the credentials tell. */
 @ObjectType("Me", { description: "Who is asking, as the API key tells." })

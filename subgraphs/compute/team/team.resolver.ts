@@ -6,7 +6,7 @@ import { Me, meOf } from "./me.ts";
 import { teamsById } from "./team.commands.ts";
 import { Team } from "./team.entity.ts";
 
-export const MemberConnection = connectionOf(Member, "Member");
+const MemberConnection = connectionOf(Member, "Member");
 
 function teamOf(context: GraphContext, id: string): Promise<Team | null> {
   return context.loader<string, Team | null>("team", (ids) => teamsById(context.db, ids)).load(id);

@@ -20,16 +20,7 @@ export type WorkloadState = (typeof WORKLOAD_STATES)[number];
  * command runs; interrupt: a generation was lost and another will follow; complete, fail, cancel: the end.
  * Freezing has its states here and no event yet.
  */
-export const WORKLOAD_EVENTS = [
-  "plan",
-  "reserve",
-  "provision",
-  "run",
-  "interrupt",
-  "complete",
-  "fail",
-  "cancel",
-] as const;
+const WORKLOAD_EVENTS = ["plan", "reserve", "provision", "run", "interrupt", "complete", "fail", "cancel"] as const;
 export type WorkloadEventName = (typeof WORKLOAD_EVENTS)[number];
 
 const end = { complete: "ignore", fail: "ignore", cancel: "ignore" } as const;

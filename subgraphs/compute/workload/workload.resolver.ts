@@ -15,7 +15,7 @@ import type { WorkloadState } from "./workload.machine.ts";
 import { workloadOf } from "./workload.reads.ts";
 import { listWorkloads, type WorkloadPage } from "./workload-list.ts";
 
-export const WorkloadConnection = connectionOf(Workload, "Workload");
+const WorkloadConnection = connectionOf(Workload, "Workload");
 const WORKLOAD_SCOPE = closed("WorkloadScope", "Whose workloads a list shows.", ["team", "mine"]);
 
 @ObjectType("WorkloadLink", { description: "A page outside the platform that a run shows itself on." })

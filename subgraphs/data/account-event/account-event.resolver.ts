@@ -7,7 +7,7 @@ import { opening } from "../opening.ts";
 import { AccountEvent } from "./account-event.entity.ts";
 import { AccountEventItem, followAccountEvents } from "./account-event-stream.ts";
 
-export const AccountEventConnection = connectionOf(AccountEvent, "AccountEvent");
+const AccountEventConnection = connectionOf(AccountEvent, "AccountEvent");
 
 @Resolver(() => AccountEvent)
 export class AccountEventResolver {

@@ -12,7 +12,7 @@ export const ASSET_STATES = closed("AssetState", "Where an asset is in its life.
 ]);
 export type AssetState = (typeof ASSET_STATES)[number];
 
-export const ASSET_FORMATS = closed("AssetFormat", "How an asset is kept: one file, or a checked tar of a tree.", [
+const ASSET_FORMATS = closed("AssetFormat", "How an asset is kept: one file, or a checked tar of a tree.", [
   "tar",
   "file",
 ]);

@@ -24,7 +24,7 @@ import { Asset } from "./asset.entity.ts";
 import { storageUse } from "./asset-space.ts";
 import { deleteAsset } from "./delete-asset.ts";
 
-export const AssetConnection = connectionOf(Asset, "Asset");
+const AssetConnection = connectionOf(Asset, "Asset");
 
 @ObjectType({ description: "What a team's assets take, and what they may take." })
 export class AssetStorage {
@@ -112,7 +112,7 @@ export class AssetResolver {
 }
 
 /** A readable asset of the caller's team, read in batches; null for anything else. */
-export async function assetOf(context: GraphContext, id: string): Promise<Asset | null> {
+async function assetOf(context: GraphContext, id: string): Promise<Asset | null> {
   const { tenantId } = actorOf(context, "data:read");
   if (!isId("asset", id)) return null;
   return context

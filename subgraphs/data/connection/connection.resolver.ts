@@ -16,7 +16,7 @@ import { Connection } from "./connection.entity.ts";
 import { ConnectionPayload, ConnectionRefInput, CreateConnectionInput } from "./connection.input.ts";
 import { activeConnectionIds } from "./find-connection.ts";
 
-export const ConnectionConnection = connectionOf(Connection, "Connection");
+const ConnectionConnection = connectionOf(Connection, "Connection");
 
 @Resolver(() => Connection)
 export class ConnectionResolver {

@@ -1,5 +1,5 @@
 /** Why an attempt failed. Closed, and free of anything that came from the receiver. */
-export const ATTEMPT_ERRORS = [
+const ATTEMPT_ERRORS = [
   /** No answer within ten seconds. */
   "timeout",
   /** The name does not resolve. */

@@ -37,7 +37,7 @@ export class WebhookAttempt {
   error!: string | null;
 }
 
-export const WebhookDeliveryConnection = connectionOf(WebhookDelivery, "WebhookDelivery");
+const WebhookDeliveryConnection = connectionOf(WebhookDelivery, "WebhookDelivery");
 
 @InputType({ description: "The delivery to send again." })
 export class RedeliverWebhookInput {

@@ -29,7 +29,7 @@ export interface LoadClaim {
   deadlineAt: Date;
 }
 
-export function leaseUntil(now: Date): Date {
+function leaseUntil(now: Date): Date {
   return new Date(now.getTime() + LIMITS.loadLeaseMs);
 }
 

@@ -2,7 +2,7 @@ import { Index } from "@mikro-orm/decorators/legacy";
 import { attr, column, object } from "../../../infra/db/attr.ts";
 import { closed } from "../../../infra/db/closed.ts";
 
-export const LOAD_STATES = closed("SinkLoadState", "Where the load of an output is in its life.", [
+const LOAD_STATES = closed("SinkLoadState", "Where the load of an output is in its life.", [
   "pending",
   "loading",
   "loaded",
@@ -13,7 +13,7 @@ export const LOAD_STATES = closed("SinkLoadState", "Where the load of an output 
  * Whether the row of the run beside the loaded rows has its last figures: `open` while the workload may still cost
  * something, `due` when they are known and not yet written, `lost` when nobody could write them.
  */
-export const RUN_STATES = closed("SinkRunState", "Whether the figures of a run beside its loaded rows are final.", [
+const RUN_STATES = closed("SinkRunState", "Whether the figures of a run beside its loaded rows are final.", [
   "none",
   "open",
   "due",

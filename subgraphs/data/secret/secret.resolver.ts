@@ -7,7 +7,7 @@ import type { DataContext } from "../data-context.ts";
 import { listSecrets, putSecret, retireSecret } from "./secret.commands.ts";
 import { Secret } from "./secret.entity.ts";
 
-export const SecretConnection = connectionOf(Secret, "Secret");
+const SecretConnection = connectionOf(Secret, "Secret");
 
 @InputType({ description: "The secret to write." })
 export class PutSecretInput {

@@ -4,17 +4,17 @@ import { attr, column, entity } from "../../../infra/db/attr.ts";
 import { closed } from "../../../infra/db/closed.ts";
 import { SafeInt } from "../../../infra/graphql/scalars.ts";
 
-export const WAIT_POLICIES = closed(
-  "PoolWaitPolicy",
-  "When work for a pool may go elsewhere instead of waiting for it.",
-  ["never", "after_wait", "cheaper"],
-);
-export const BURST_APPROVALS = closed("PoolBurstApproval", "Who agrees to work going elsewhere.", [
+const WAIT_POLICIES = closed("PoolWaitPolicy", "When work for a pool may go elsewhere instead of waiting for it.", [
+  "never",
+  "after_wait",
+  "cheaper",
+]);
+const BURST_APPROVALS = closed("PoolBurstApproval", "Who agrees to work going elsewhere.", [
   "auto",
   "above_threshold",
   "always",
 ]);
-export const BURST_TIMEOUT_BEHAVIOURS = closed(
+const BURST_TIMEOUT_BEHAVIOURS = closed(
   "PoolBurstTimeoutBehaviour",
   "What becomes of work whose proposal nobody answered.",
   ["keep_waiting", "cancel"],

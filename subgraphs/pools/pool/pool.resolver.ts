@@ -6,7 +6,7 @@ import { COMMON, Refused } from "../../../infra/kernel/refusal.ts";
 import { createPool, listPools, poolsById, renamePool } from "./pool.commands.ts";
 import { Pool } from "./pool.entity.ts";
 
-export const PoolConnection = connectionOf(Pool, "Pool");
+const PoolConnection = connectionOf(Pool, "Pool");
 
 @InputType({ description: "The pool to make." })
 export class CreatePoolInput {
@@ -76,7 +76,7 @@ export class PoolResolver {
 }
 
 /** A pool of the caller's team, read in batches; null for anything else. */
-export function poolOf(context: GraphContext, id: string): Promise<Pool | null> {
+function poolOf(context: GraphContext, id: string): Promise<Pool | null> {
   const { tenantId } = actorOf(context, "pools:read");
   return context.loader<string, Pool | null>("pool", (ids) => poolsById(context.db, tenantId, ids)).load(id);
 }

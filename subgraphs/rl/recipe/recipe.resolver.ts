@@ -3,7 +3,7 @@ import { connectionOf, FIRST, type Page, page, pageSize } from "../../../infra/g
 import { actorOf, type GraphContext } from "../../../infra/graphql/context.ts";
 import { RECIPES, RlRecipe } from "./recipe.ts";
 
-export const RlRecipeConnection = connectionOf(RlRecipe, "RlRecipe");
+const RlRecipeConnection = connectionOf(RlRecipe, "RlRecipe");
 
 @Resolver(() => RlRecipe)
 export class RlRecipeResolver {

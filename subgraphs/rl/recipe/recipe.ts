@@ -3,7 +3,7 @@ import { closed, enumOf } from "../../../infra/db/closed.ts";
 import { Usd } from "../../../infra/graphql/scalars.ts";
 import { MICROS_PER_USD, type Micros } from "../../../infra/kernel/micros.ts";
 
-export const RL_MODES = closed("RlMode", "What a run of a recipe does.", ["evaluate", "train"]);
+const RL_MODES = closed("RlMode", "What a run of a recipe does.", ["evaluate", "train"]);
 export type RlMode = (typeof RL_MODES)[number];
 
 @ObjectType({ description: "What a run of a recipe does unless it is told otherwise." })

@@ -2,7 +2,7 @@ import { Unique } from "@mikro-orm/decorators/legacy";
 import { attr, column, entity } from "../../../infra/db/attr.ts";
 import { closed } from "../../../infra/db/closed.ts";
 
-export const WORKSPACE_BILLING = closed("WorkspaceBillingStatus", "Whether a workspace's storage is charged.", [
+const WORKSPACE_BILLING = closed("WorkspaceBillingStatus", "Whether a workspace's storage is charged.", [
   "disabled_no_approved_storage_rate",
   "metered_subject_to_account_limits",
 ]);

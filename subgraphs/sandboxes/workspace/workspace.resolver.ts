@@ -6,7 +6,7 @@ import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { createWorkspace, listWorkspaces } from "./workspace.commands.ts";
 import { Workspace } from "./workspace.entity.ts";
 
-export const WorkspaceConnection = connectionOf(Workspace, "Workspace");
+const WorkspaceConnection = connectionOf(Workspace, "Workspace");
 
 @InputType({ description: "The workspace to make." })
 export class CreateWorkspaceInput {

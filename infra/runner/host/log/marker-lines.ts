@@ -1,6 +1,6 @@
 /** Output lines that say more than text, by what they begin with. */
-export const UNIT_PREFIX = "nodus.unit_done ";
-export const RL_PREFIX = "nodus.rl_event ";
+const UNIT_PREFIX = "nodus.unit_done ";
+const RL_PREFIX = "nodus.rl_event ";
 
 /** Longest line that is looked into; an RL event has at most 16 KiB in an encoding that may be four times as long. */
 export const MAX_MARKER_LINE_BYTES = 64 * 1024;

@@ -14,11 +14,6 @@ export interface SourceOrigins {
   huggingFace: string;
 }
 
-export const PUBLIC_ORIGINS: SourceOrigins = {
-  github: "https://api.github.com",
-  huggingFace: "https://huggingface.co",
-};
-
 /** What a source needs to be fetched. */
 export interface SourceDeps {
   fetch: FetchPort;
