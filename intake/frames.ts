@@ -31,7 +31,7 @@ const records = [
     isolation,
     note: { type: ["string", "null"], maxLength: 4096 },
   }),
-  record("log", ["offset", "data"], { offset: count, data: { type: "string", maxLength: LOG_DATA_LENGTH } }),
+  record("log", ["offset", "data"], { offset: count, data: { type: "string", maxUnits: LOG_DATA_LENGTH } }),
   record("log_truncated", ["offset"], { offset: count }),
   record("unit", ["id", "ms"], { id: { type: "string", maxLength: 128 }, ms: { type: "number", minimum: 0 } }),
   record("rl_event", ["event"], { event: { type: "object" } }),
@@ -72,7 +72,16 @@ const frame = (type: string, required: string[], properties: Record<string, obje
   properties: { type: { const: type }, orderId: text, ...properties },
 });
 
-const validate = new Ajv({ allowUnionTypes: true, discriminator: true }).compile<HostFrame>({
+const ajv = new Ajv({ allowUnionTypes: true, discriminator: true });
+// `maxLength` counts characters, one by one. What may be long is bounded by what it takes to hold it, which is known.
+ajv.addKeyword({
+  keyword: "maxUnits",
+  type: "string",
+  schemaType: "number",
+  compile: (most: number) => (text: string) => text.length <= most,
+});
+
+const validate = ajv.compile<HostFrame>({
   type: "object",
   required: ["type"],
   discriminator: { propertyName: "type" },

@@ -1,9 +1,15 @@
 import type { Spool } from "./spool.ts";
 
-/** Bytes of one frame's records. */
-const FRAME_BYTES = 256 * 1024;
+/**
+ * Bytes of one frame's records. Intake writes a frame down in one transaction, so this is also how much output shares the
+ * transaction's round trips and its flush to disk. What is on disk is sent at once, however little it is.
+ */
+const FRAME_BYTES = 1024 * 1024;
 /** Bytes that may be under way without an acknowledgement. */
 const WINDOW_BYTES = 4 * 1024 * 1024;
+
+const NEWLINE = 10;
+const COMMA = 44;
 
 export interface SenderPort {
   /** Sends one text frame; resolves when the socket took it, or false when there is none. */
@@ -131,9 +137,17 @@ function countLines(lines: Buffer): number {
   return count;
 }
 
-/** Lines hold no raw line break, so each break becomes the comma of a JSON array. */
+/** Lines hold no raw line break, so each break becomes the comma of a JSON array, and the last one its end. */
 function frameOf(head: Buffer, lines: Buffer): Buffer {
-  const body = Buffer.from(lines.subarray(0, -1));
-  for (let at = body.indexOf(10); at >= 0; at = body.indexOf(10, at + 1)) body[at] = 44;
-  return Buffer.concat([head, body, Buffer.from("]}")]);
+  const frame = Buffer.allocUnsafe(head.length + lines.length + 1);
+  head.copy(frame);
+  lines.copy(frame, head.length);
+  for (
+    let at = frame.indexOf(NEWLINE, head.length);
+    at >= 0 && at < frame.length - 2;
+    at = frame.indexOf(NEWLINE, at + 1)
+  )
+    frame[at] = COMMA;
+  frame.write("]}", frame.length - 2);
+  return frame;
 }

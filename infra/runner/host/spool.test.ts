@@ -179,7 +179,26 @@ describe("a spool and its sender", () => {
     }
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(bytes).toBeGreaterThan(4_000_000);
-    expect(bytes).toBeLessThan(5_000_000);
+    expect(bytes).toBeLessThan(5_300_000); // the window and a frame
+    await spool.close();
+  });
+
+  it("sends what has piled up in frames of many chunks, so that they share a transaction", async () => {
+    const { spool } = await open();
+    for (let i = 0; i < 2_000; i++) spool.appendLog(Buffer.alloc(1_000, 98));
+    await spool.flushed();
+    const frames: RunnerRecord[][] = [];
+    const sender = new Sender(spool, "ord", "ses", {
+      send: async (frame) => {
+        frames.push((JSON.parse(frame.toString()) as Extract<HostFrame, { type: "records" }>).records);
+        return true;
+      },
+      failed: (error) => expect.unreachable(error.message),
+    });
+    await sender.resume(0);
+    await until(() => frames.flat().length === spool.durable.seq, "all records arrive");
+    expect(spool.durable.seq).toBe(31);
+    expect(frames.map((records) => records.length)).toEqual([11, 11, 9]);
     await spool.close();
   });
 });
