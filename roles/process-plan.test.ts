@@ -58,10 +58,29 @@ test.each([
   [{ ...SHARED, NODUS_ROLES: "worker", NODUS_INTAKE_URL: "" }, "NODUS_INTAKE_URL must be set"],
   [{ ...SHARED, NODUS_ROLES: "compute", NODUS_PUBLIC_URL: "" }, "NODUS_PUBLIC_URL must be set"],
   [{ ...SHARED, NODUS_ROLES: "worker,host-agent" }, "NODUS_ROLES must name host-agent alone"],
+  [
+    { ...SHARED, NODUS_ROLES: "gateway", NODUS_SUBGRAPH_URLS: URLS.replace("rl:4000", "rl:4000/subgraphs/rl/graphql") },
+    "NODUS_SUBGRAPH_URLS must give the address of rl's process without /subgraphs/rl/graphql",
+  ],
   [{ NODUS_ROLES: "worker" }, "DATABASE_URL must be set"],
   [{ DATABASE_URL: "postgres://db/nodus?options=-c%20search_path%3Dx" }, "DATABASE_URL must not carry options"],
 ])("settings that do not go together are refused by name: %j", (environment, problem) => {
   expect(problemsOf(environment)).toEqual([expect.stringContaining(problem)]);
+});
+
+test("any combination of roles is either planned, or refused with the names of the settings to change", () => {
+  const parts = ["gateway", "worker", "intake", "host-agent", "compute", "data"] as const;
+  for (let chosen = 1; chosen < 2 ** parts.length; chosen++) {
+    const roles = parts.filter((_, bit) => chosen & (1 << bit));
+    const environment = { ...SHARED, NODUS_ROLES: roles.join(","), NODUS_SUBGRAPH_URLS: URLS };
+    const problems = problemsOf(environment);
+    if (roles.includes("host-agent"))
+      expect(problems, roles.join()).toEqual([expect.stringMatching(/^NODUS_ROLES must name host-agent alone/)]);
+    else {
+      expect(problems, roles.join()).toEqual([]);
+      expect(planOf(environment)).toMatchObject({ name: roles.join("+"), alone: false });
+    }
+  }
 });
 
 test("workers that leave their machine alone need no address of intake", () => {

@@ -1,3 +1,4 @@
+import { subgraphPath } from "../infra/graphql/subgraph-wire.ts";
 import { type Settings, SettingsError } from "../infra/telemetry/environment.ts";
 import { SUBGRAPHS, type SubgraphName } from "../infra/telemetry/setting-table.ts";
 
@@ -58,6 +59,11 @@ function memberProblems(settings: Settings, plan: ProcessPlan): string[] {
     problems.push(
       `NODUS_SUBGRAPH_URLS must say where ${lacking.join(", ")} can be found: a gateway asks every subgraph.`,
     );
+  for (const [name, url] of plan.remoteSubgraphs)
+    if (url.endsWith(subgraphPath(name)))
+      problems.push(
+        `NODUS_SUBGRAPH_URLS must give the address of ${name}'s process without ${subgraphPath(name)}: gateways add that.`,
+      );
   if (plan.worker && !plan.intake && settings.localCapacity !== "off" && settings.intakeUrl === null)
     problems.push("NODUS_INTAKE_URL must be set: a worker tells host agents where intake is, and it runs elsewhere.");
   if (!plan.gateway && settings.publicUrl === null)
