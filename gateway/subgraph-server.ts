@@ -15,7 +15,6 @@ import { LIMITS } from "../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../infra/kernel/refusal.ts";
 import { type ContextFor, inProcess } from "./executors/in-process.ts";
 import { mask } from "./plugins/masking.ts";
-import { createProcessServer } from "./process-server.ts";
 import { requestRefusal } from "./refusals.ts";
 import type { Caller, Result } from "./request.ts";
 import { currentRequestId, requestIdOf } from "./request-id.ts";
@@ -30,13 +29,6 @@ export interface SubgraphServerOptions {
   signingKey: Uint8Array;
   clock: Clock;
   log: FastifyBaseLogger;
-}
-
-/** One subgraph in a server of its own. */
-export async function createSubgraphServer(options: SubgraphServerOptions): Promise<FastifyInstance> {
-  const app = await createProcessServer({ log: options.log });
-  await serveSubgraph(app, options);
-  return app;
 }
 
 /**

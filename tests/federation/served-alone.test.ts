@@ -6,7 +6,6 @@ import { parse } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { remote } from "../../gateway/executors/http.ts";
 import { createGateway, type Gateway } from "../../gateway/gateway.ts";
-import { createSubgraphServer } from "../../gateway/subgraph-server.ts";
 import { Json, SafeInt, Usd } from "../../infra/graphql/scalars.ts";
 import { SUBGRAPH_WIRE, subgraphPath } from "../../infra/graphql/subgraph-wire.ts";
 import { signActor } from "../../infra/kernel/actor.ts";
@@ -18,6 +17,7 @@ import { buildSubgraph, contextFor, SUBGRAPH_NAMES } from "../../roles/graph.ts"
 import type { Parts } from "../../roles/parts.ts";
 import { insertAccount } from "../support/compute-fixtures.ts";
 import { type ComputeGraph, computeGraph, MEMBER } from "../support/compute-graph.ts";
+import { createSubgraphServer } from "../support/subgraph-server.ts";
 
 const signingKey = randomBytes(32);
 const log = createLogger({ level: "silent", role: "test" });
