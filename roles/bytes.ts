@@ -13,6 +13,7 @@ import { importForCaller } from "./import-for-caller.ts";
 import type { Parts } from "./parts.ts";
 import type { ProcessPlan } from "./process-plan.ts";
 import { scratchFolder } from "./scratch-folder.ts";
+import { whileKeyHolds } from "./while-key-holds.ts";
 
 const OUTPUT = parse(`query outputForDownload($id: ID!, $name: String!, $stage: String) {
   workload(id: $id) { output(name: $name, stageId: $stage) { name sha256 bytes } }
@@ -39,7 +40,7 @@ export function bytesPorts(parts: Parts, plan: ProcessPlan, gateway: Gateway): B
         },
         actor,
         // Kept open on an early refusal: the answer has to get out before the socket closes.
-        { name, stream: content.iterator({ destroyOnReturn: false }) },
+        { name, stream: whileKeyHolds(gateway.keys, actor, content.iterator({ destroyOnReturn: false })) },
       );
       return asset.id;
     },
