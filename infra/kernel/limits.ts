@@ -41,6 +41,8 @@ export const LIMITS = {
   /** How long a link into the object store works. */
   directLinkSeconds: 15 * 60,
   rejectedOfferExamples: 50,
+  /** Ranked offers that a process keeps of stages that it matched before. */
+  rememberedCandidates: 100_000,
   heartbeatIntervalMs: 5_000,
   leaseMs: 90_000,
   /** The host kills this much before a lease or funding ends, so that its end proves the guest gone. */

@@ -3,6 +3,7 @@ import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
 import { type Match, type MatchContext, matchOffers, type RankedOffer } from "./match-offers.ts";
 import { Offer } from "./offer.entity.ts";
+import { RememberedMatches } from "./remembered-matches.ts";
 
 /** All offers as of one moment. */
 export interface MarketView {
@@ -10,6 +11,8 @@ export interface MarketView {
   offers: readonly Offer[];
   /** Suppliers that have not answered for `LIMITS.supplierSilentMs`. */
   silentSuppliers: ReadonlySet<string>;
+  /** What stages were matched with on just this view. */
+  matches: RememberedMatches;
 }
 
 interface Known {
@@ -24,6 +27,7 @@ interface Known {
 export class OfferMarket {
   readonly #suppliers = new Map<string, Known>();
   #sorted: readonly Offer[] | null = null;
+  #matches: RememberedMatches | null = null;
 
   /** The offers now. `q` must not have changed offers in a transaction that may yet be undone. */
   async view(q: Queryer, now: Date): Promise<MarketView> {
@@ -32,8 +36,12 @@ export class OfferMarket {
     );
     for (const supplier of suppliers) await this.#catchUp(q, supplier.id, supplier.version, now);
     const silent = suppliers.filter((s) => now.getTime() - s.seen_at.getTime() > LIMITS.supplierSilentMs);
+    const silentSuppliers = new Set(silent.map((s) => s.id));
     this.#sorted ??= this.#all();
-    return { offers: this.#sorted, silentSuppliers: new Set(silent.map((s) => s.id)) };
+    const offers = this.#sorted;
+    if (!this.#matches?.holds(silentSuppliers, now))
+      this.#matches = new RememberedMatches(offers, silentSuppliers, now);
+    return { offers, silentSuppliers, matches: this.#matches };
   }
 
   async #catchUp(q: Queryer, supplier: string, version: number, now: Date): Promise<void> {
@@ -51,6 +59,7 @@ export class OfferMarket {
     known.version = Math.max(known.version, version);
     this.#suppliers.set(supplier, known);
     this.#sorted = null;
+    this.#matches = null;
   }
 
   /** Cheapest first, so that ranking finds most of its work done. */

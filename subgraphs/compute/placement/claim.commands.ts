@@ -4,7 +4,7 @@ import { compareText } from "../../../infra/kernel/compare-text.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { hold } from "../ledger/ledger.commands.ts";
 import { microsFor } from "../ledger/price.ts";
-import { type Match, matchOffers } from "../offer/match-offers.ts";
+import { type MatchContext, matchOffers } from "../offer/match-offers.ts";
 import type { MarketView } from "../offer/offer-market.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
 import { endHopeless, type HopelessWait, hopelessOf } from "./end-hopeless.commands.ts";
@@ -104,40 +104,37 @@ async function whoseAccountsAreFree(tx: Tx, seekers: readonly StageSeeker[], now
 }
 
 function seekersOf(deps: PlacementDeps, batch: DueStage[], market: MarketView, now: Date): StageSeeker[] {
-  const matches = new Map<string, Match>();
+  const { settings } = deps;
+  const defaults = needDefaults(settings);
+  const price = { windowMs: settings.firstWindowMs, feeBasisPoints: settings.feeBasisPoints };
+  const dearest = market.offers.at(-1)?.rateMicrosPerHour ?? 0n;
+  const dearestMicros = microsFor({ ...price, rateMicrosPerHour: dearest }, price.windowMs);
   return batch.map((stage) => {
-    const likeness = likenessOf(stage);
-    let match = matches.get(likeness);
-    if (!match) {
-      match = matchOffers(stage.spec, market.offers, {
-        now,
-        tenantId: stage.tenantId,
-        cpuFallback: deps.settings.cpuFallback,
-        defaults: needDefaults(deps.settings),
-        budget:
-          stage.workload.budgetLeftMicros === null
-            ? null
-            : {
-                micros: stage.workload.budgetLeftMicros,
-                windowMs: deps.settings.firstWindowMs,
-                feeBasisPoints: deps.settings.feeBasisPoints,
-              },
-        silentSuppliers: market.silentSuppliers,
-        failedOfferIds: stage.failedOfferIds,
-      });
-      matches.set(likeness, match);
-    }
+    const { spec, tenantId, failedOfferIds } = stage;
+    const left = stage.workload.budgetLeftMicros;
+    // What pays for every offer refuses none.
+    const budget = left === null || left >= dearestMicros ? null : { ...price, micros: left };
+    const context = { cpuFallback: settings.cpuFallback, defaults, budget, failedOfferIds };
+    const likeness = likenessOf(tenantId, spec, context);
+    const match = market.matches.of(likeness, () =>
+      matchOffers(spec, market.offers, { ...context, now, tenantId, silentSuppliers: market.silentSuppliers }),
+    );
     const waitsFor = match.ranked.length > 0 ? null : waitingReasonOf(match.nearest);
     return { stage, match, ranked: match.ranked, likeness, chosen: null, waitsFor };
   });
 }
 
-/** Equal for stages of which every offer says the same. */
-function likenessOf({ tenantId, spec, failedOfferIds, workload }: DueStage): string {
-  const { computeClass, computeClassDefaulted, gpu, gpuCount, deviceMemoryGb, vcpus, diskGb }: StageSpec = spec;
+/** Equal for stages of which every offer of one view of the market says the same. */
+function likenessOf(
+  tenantId: string,
+  spec: StageSpec,
+  { cpuFallback, defaults, budget, failedOfferIds }: Omit<MatchContext, "now" | "tenantId">,
+): string {
+  const { computeClass, computeClassDefaulted, gpu, gpuCount, deviceMemoryGb, vcpus, diskGb } = spec;
   const demands = [computeClass, computeClassDefaulted, gpu, gpuCount, deviceMemoryGb, vcpus, diskGb];
-  const budget = workload.budgetLeftMicros?.toString() ?? null;
-  return JSON.stringify([tenantId, demands, spec.regions, spec.placement, spec.needsIsolation, failedOfferIds, budget]);
+  const wishes = [demands, spec.regions, spec.placement, spec.needsIsolation, failedOfferIds];
+  const price = budget && [budget.micros.toString(), budget.windowMs, budget.feeBasisPoints];
+  return JSON.stringify([tenantId, wishes, price, cpuFallback, defaults]);
 }
 
 function considered({ stage, match }: StageSeeker): Record<string, unknown> {

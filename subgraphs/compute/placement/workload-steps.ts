@@ -1,4 +1,5 @@
 import type { Tx } from "../../../infra/db/database.ts";
+import type { OfferedEvent } from "../../../infra/db/offered-event.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { topics } from "../topics.ts";
 import { type WorkloadEventName, workloadMachine } from "../workload/workload.machine.ts";
@@ -83,11 +84,11 @@ export class WorkloadSteps {
       ],
     );
     const inserted = insertRows(tx, WorkloadEvent, this.#events);
-    await Promise.all([updated, inserted, ...this.#events.map((event) => offer(tx, event))]);
+    await Promise.all([updated, inserted, tx.offer(...this.#events.map(offered))]);
     for (const { id } of changed) tx.wake(topics.workload(id));
   }
 }
 
-function offer(tx: Tx, { id, tenantId, workloadId, type, payload, createdAt }: WorkloadEvent): Promise<void> {
-  return tx.offer({ tenantId, eventId: id, type, subject: { workload_id: workloadId }, payload, now: createdAt });
+function offered({ id, tenantId, workloadId, type, payload, createdAt }: WorkloadEvent): OfferedEvent {
+  return { tenantId, eventId: id, type, subject: { workload_id: workloadId }, payload, now: createdAt };
 }
