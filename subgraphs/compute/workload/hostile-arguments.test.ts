@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { insertAccount, insertPlaced } from "../../../tests/support/compute-fixtures.ts";
+import { type Answer, type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
+
+let graph: ComputeGraph;
+let placed: Awaited<ReturnType<typeof insertPlaced>>[];
+
+beforeAll(async () => {
+  graph = await computeGraph();
+  const { db, clock } = graph;
+  await graph.offer({});
+  await insertAccount(db, clock.now());
+  placed = [];
+  for (let i = 0; i < 1; i++) placed.push(await insertPlaced(db, clock.now(), { maxCostMicros: 1_000_000n }));
+});
+afterAll(() => graph.close());
+
+test("hostile text in any argument is an ordinary refusal or finds nothing", async () => {
+  const texts = ["a\0b", "\ud800", "'; drop table compute.workload; --", "x".repeat(100_000), "../..", "😀"];
+  const documents = [
+    "query ($t: ID!) { workload(id: $t) { id } node(id: $t) { id } }",
+    "query ($t: String!) { workloads(after: $t) { nodes { id } } }",
+    "query ($t: String!) { workloads(status: [$t]) { nodes { id } } }",
+    `query ($t: String!) { workload(id: "${placed[0]!.workloadId}") { output(name: $t, stageId: $t) { name } } }`,
+    `query ($t: String!) { workload(id: "${placed[0]!.workloadId}") { log(stageId: $t) { bytes } } }`,
+    `query ($t: String!) { workload(id: "${placed[0]!.workloadId}") { liveLog(after: $t) { nextCursor } } }`,
+    "mutation ($t: ID!) { cancelWorkload(input: { id: $t }) { status } }",
+    "mutation ($t: String!) { grantCredit(input: { amountUsd: 1, note: $t }) { account { id } } }",
+    'mutation ($t: String!) { createWorkload(input: { workload: { source: { command: ["a"] }, requirements: { notes: $t } }, idempotencyKey: $t }) { status } }',
+    "mutation ($t: String!) { validateWorkload(input: { workload: { source: { command: [$t] }, outcome: { maxCostUsd: 1 }, requirements: { model: $t } } }) { valid } }",
+    "mutation ($t: String!) { validateWorkload(input: { workload: { source: { assetId: $t }, outcome: { maxCostUsd: 1 }, policy: { dataRegions: [$t], secretRefs: [$t] } } }) { valid } }",
+  ];
+  for (const document of documents)
+    for (const t of texts) {
+      const { errors = [] } = await graph.run(document, { t });
+      for (const error of errors)
+        expect([document, t.slice(0, 20), error.extensions.status, error.message]).toEqual([
+          document,
+          t.slice(0, 20),
+          expect.any(Number),
+          expect.any(String),
+        ]);
+      expect(errors.map((e) => e.extensions.status as number).filter((status) => status > 499)).toEqual([]);
+    }
+  for (const document of [
+    "subscription ($t: ID!) { workloadEvents(workloadId: $t) { complete } }",
+    "subscription ($t: ID!) { workloadLogs(workloadId: $t) { complete } }",
+    `subscription ($t: String!) { workloadLogs(workloadId: "${placed[0]!.workloadId}", after: $t) { complete } }`,
+    `subscription ($t: String!) { workloadLogs(workloadId: "${placed[0]!.workloadId}", stageId: $t) { complete } }`,
+  ])
+    for (const t of texts) {
+      const opened = await graph.subscribe(document, { t });
+      expect([document, t.slice(0, 20), (opened as Answer).errors?.[0]?.extensions.status]).toEqual([
+        document,
+        t.slice(0, 20),
+        expect.any(Number),
+      ]);
+    }
+});
+
+test("nesting without end is refused before anything walks it", async () => {
+  let rl: unknown = 1;
+  for (let i = 0; i < 5_000; i++) rl = [rl];
+  const CREATE = `mutation ($rl: JSON) { createWorkload(input: { workload: { source: { command: ["a"] }, rl: $rl }, idempotencyKey: "k" }) { status } }`;
+  const { errors } = await graph.run(CREATE, { rl });
+  expect(errors![0]!.extensions).toMatchObject({ code: "invalid_request", status: 400 });
+});
