@@ -158,5 +158,5 @@ function streamError(error: unknown): ClientError {
   const { code, reason, message } = (error ?? {}) as { code?: number; reason?: string; message?: string };
   if (code !== undefined && code >= 4400 && code < 4500 && !TRANSIENT_CLOSE.has(code))
     return new ClientError(reason || `The stream was refused (${code}).`);
-  return new PlatformLost(`The connection to the platform broke (${reason || message || code || "no reason given"}).`);
+  return new PlatformLost(`The connection to the platform broke (${reason || message || `code ${code}`}).`);
 }

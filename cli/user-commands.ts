@@ -70,7 +70,14 @@ export function addUserCommands(program: Command): void {
     });
 }
 
+/** What a shell makes of a program that SIGPIPE ended. */
+const READER_GONE = 141;
+
 async function withClient(work: (client: Client) => Promise<void>): Promise<void> {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(READER_GONE); // such as `head`, which has read enough
+    throw error;
+  });
   const settings = readSettings();
   const baseUrl = (settings.clientBaseUrl ?? DEFAULT_ORIGIN).replace(/\/+$/, "");
   if (!settings.clientApiKey) throw new ClientError("Set NODUS_API_KEY to an API key (nk_…).");

@@ -1,6 +1,8 @@
+import { globSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createLogger, type Logger, withoutSecrets } from "./logger.ts";
+import { PROJECT_ROOT, projectFile } from "./project-root.ts";
 
 function recorder(): { logger: Logger; lines: string[] } {
   const lines: string[] = [];
@@ -74,4 +76,17 @@ test("an error keeps its type, code and causes, and never its fields", () => {
   const { err } = JSON.parse(lines[0]!);
   expect(err).toMatchObject({ type: "Error", message: "the command failed", cause: { code: "23505" } });
   expect(lines[0]).not.toContain("a@b");
+});
+
+test("no entry of the platform has a member that every line has already, which would stand there twice", () => {
+  const twice =
+    /\b(?:logger|log)\.(?:trace|debug|info|warn|error|fatal)\(\s*\{(?:[^}]*,)?\s*(?:pid|role|level|time|msg)\s*[:,}]/;
+  expect('logger.info({ id, pid: 1 }, "x")').toMatch(twice);
+  expect('logger.info({ agentPid: a.pid, level2: 3 }, "x")').not.toMatch(twice);
+  const files = globSync("{gateway,infra,intake,rest-compat,roles,subgraphs,workers}/**/*.ts", { cwd: PROJECT_ROOT });
+  expect(files.length).toBeGreaterThan(300);
+  const found = files.filter(
+    (file) => !file.endsWith(".test.ts") && twice.test(readFileSync(projectFile(file), "utf8")),
+  );
+  expect(found).toEqual([]);
 });
