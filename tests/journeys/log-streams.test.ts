@@ -1,5 +1,8 @@
+import { execFile } from "node:child_process";
 import { expect, test } from "vitest";
+import { projectFile } from "../../infra/telemetry/project-root.ts";
 import { sharedPlatform } from "../support/platform.ts";
+import { builtCommandLine } from "../support/platform-build.ts";
 import type { PlatformClient } from "../support/platform-client.ts";
 import { seeded } from "../support/seeded.ts";
 import { until } from "../support/until.ts";
@@ -181,6 +184,39 @@ test("a stream refuses what is foreign, unknown or beyond the end of the log", {
   expect(await codeOf({ id, after: "main:1:4000" })).toBe("invalid_cursor");
   expect(await codeOf({ id, after: "nonsense" })).toBe("invalid_cursor");
 });
+
+test("the documented program follows a log to its end, and is refused what is not there", {
+  timeout: 60_000,
+}, async () => {
+  const id = await submit(platform().admin, script("for i in 1 2 3 4 5; do echo step $i; sleep 0.2; done"));
+  const followed = await program([projectFile("docs/examples/follow-log.mjs"), id]);
+  expect(followed).toEqual({ stdout: "step 1\nstep 2\nstep 3\nstep 4\nstep 5\n", stderr: "", failed: false });
+  const refused = await program([projectFile("docs/examples/follow-log.mjs"), "wl_unknown"]);
+  expect(refused).toMatchObject({ stdout: "", stderr: expect.stringContaining("not_found"), failed: true });
+});
+
+test("a reader of the command line that has read enough ends it without a word", { timeout: 60_000 }, async () => {
+  const client = platform().admin;
+  const id = await submit(client, script("seq 400000"));
+  await ends(client, id);
+  const command = `"$0" "$1" logs ${id} | head -n 1`;
+  const { stdout, stderr } = await program(["-c", command, process.execPath, await builtCommandLine()], "sh");
+  expect([stdout, stderr]).toEqual(["1\n", ""]);
+});
+
+/** Runs a program as the administrator of the platform, to its end. */
+function program(
+  args: string[],
+  file = process.execPath,
+): Promise<{ stdout: string; stderr: string; failed: boolean }> {
+  const { origin, key } = platform().admin;
+  const env = { PATH: process.env.PATH, NODUS_BASE_URL: origin, NODUS_API_KEY: key! };
+  return new Promise((resolve) =>
+    execFile(file, args, { env, timeout: 30_000 }, (error, stdout, stderr) =>
+      resolve({ stdout, stderr, failed: error !== null }),
+    ),
+  );
+}
 
 async function read(
   client: PlatformClient,
