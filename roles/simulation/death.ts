@@ -1,4 +1,4 @@
-import type { Database, Tx } from "../../infra/db/database.ts";
+import type { CommandBounds, Database, Tx } from "../../infra/db/database.ts";
 
 /** What a step of a process that is dead throws. No code of the platform may tell it from other faults. */
 export class SimulatedDeath extends Error {
@@ -46,13 +46,13 @@ export function deathAt(n: number, onDeath: () => void = () => {}): Death {
     return work;
   };
 
-  const command = async <T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> => {
+  const command = async <T>(db: Database, work: (tx: Tx) => Promise<T>, bounds?: CommandBounds): Promise<T> => {
     live();
     const answer = await db.command(async (tx) => {
       const result = await work(committedLater(tx));
       step("command, before its commit");
       return result;
-    });
+    }, bounds);
     step("command, committed");
     return answer;
   };
@@ -73,7 +73,7 @@ export function deathAt(n: number, onDeath: () => void = () => {}): Death {
     },
     database: (db) =>
       facade(db, {
-        command: (work: (tx: Tx) => Promise<unknown>) => tracked(command(db, work)),
+        command: (work: (tx: Tx) => Promise<unknown>, bounds?: CommandBounds) => tracked(command(db, work, bounds)),
         sql: (text: string, values?: readonly unknown[]) => tracked(statement(db, text, values)),
       }),
     port: (name, port) =>

@@ -1,4 +1,4 @@
-import type { Database, Tx } from "../../infra/db/database.ts";
+import type { CommandBounds, Database, Tx } from "../../infra/db/database.ts";
 import type { Chance } from "./chance.ts";
 import { wrote } from "./written.ts";
 
@@ -65,7 +65,7 @@ export class Gate {
   /** The database behind the gate. */
   database(db: Database): Database {
     const replaced: Record<string, unknown> = {
-      command: (work: (tx: Tx) => Promise<unknown>) => this.#command(db, work),
+      command: (work: (tx: Tx) => Promise<unknown>, bounds?: CommandBounds) => this.#command(db, work, bounds),
       sql: (text: string, values?: readonly unknown[]) =>
         this.#pass<unknown[]>({
           name: short(text),
@@ -97,7 +97,7 @@ export class Gate {
     });
   }
 
-  #command<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
+  #command<T>(db: Database, work: (tx: Tx) => Promise<T>, bounds?: CommandBounds): Promise<T> {
     let statements: string[] = [];
     let written: string[] = [];
     // What a transaction offers besides its statements is passed on as it is.
@@ -117,7 +117,7 @@ export class Gate {
           statements = [];
           written = [];
           return work(watched(tx));
-        }),
+        }, bounds),
       wrote: () => written,
       told: () => `${statements.length} statements: ${statements.at(-1) ?? ""}`,
     });

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Database, sqlState, type Tx } from "../../infra/db/database.ts";
+import { type CommandBounds, Database, sqlState, type Tx } from "../../infra/db/database.ts";
 import { allEntities } from "../../roles/entities.ts";
 import { Chance } from "../../roles/simulation/chance.ts";
 import { leftOver, unsettled } from "../../roles/simulation/ending.ts";
@@ -22,7 +22,7 @@ const PROCESSES = 3;
 const TEAMS = 6;
 const MINUTE_MS = 60_000;
 /** How long customers and mischief are busy, in simulated time. */
-const BUSY_MS = 3 * MINUTE_MS;
+const BUSY_MS = 2 * MINUTE_MS;
 /** Customers come in crowds, this often on average, and of so many at most. */
 const CROWD_EVERY_MS = 6_000;
 const CROWD = 20;
@@ -63,14 +63,14 @@ function watched(): Database {
       if (sqlState(error) === "40P01") surfaced.push(text);
       throw error;
     });
-  const command = (work: (tx: Tx) => Promise<unknown>) => {
+  const command = (work: (tx: Tx) => Promise<unknown>, bounds?: CommandBounds) => {
     let runs = 0;
     return telling(
       "a command",
       db.command((tx) => {
         if (++runs > 1) again++;
         return work(order.watched(slowed(tx)));
-      }),
+      }, bounds),
     );
   };
   const sql = (text: string, values?: readonly unknown[]) => telling(text, db.sql(text, values));
