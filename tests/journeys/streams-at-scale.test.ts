@@ -1,3 +1,4 @@
+import http from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Crowd, type Leaving, openStreams } from "../support/crowd.ts";
 import { type Held, INSPECTABLE, Inspected } from "../support/inspected.ts";
@@ -63,6 +64,40 @@ test("a revoked key's streams all end, and nothing of them stays upstream", { ti
   });
   await crowd.leave("stay");
   await expectNoStream();
+});
+
+test("a revoked key's upload is refused though its sender goes on, and is no asset", { timeout: 60_000 }, async () => {
+  const client = platform().admin;
+  const { createApiKey: made } = await client.query(
+    'mutation { createApiKey(input: { name: "sender", scopes: ["data:write"] }) { key apiKey { id } } }',
+  );
+  const request = http.request(`${client.origin}/v1/assets/upload?name=endless.bin`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${made.key}`, "content-type": "application/octet-stream" },
+  });
+  const answered = new Promise<{ status?: number; error: string }>((resolve, reject) => {
+    request.on("error", reject);
+    request.on("response", async (response) => {
+      const body = JSON.parse((await response.toArray()).join(""));
+      resolve({ status: response.statusCode, error: body.error });
+    });
+  });
+  answered.catch(() => {}); // awaited below, unless the test has failed before
+  const uploads = () => platform().sql("select 1 from data.asset_upload");
+  const sending = setInterval(() => request.write("x".repeat(1_000)), 50);
+  try {
+    await until("the upload is under way", async () => (await uploads()).length === 1);
+    await client.query("mutation revoke($id: ID!) { revokeApiKey(input: { id: $id }) { apiKey { id } } }", {
+      id: made.apiKey.id,
+    });
+    expect(await answered).toEqual({ status: 401, error: "key_ended" });
+    await until("the upload is forgotten", async () => (await uploads()).length === 0);
+  } finally {
+    clearInterval(sending);
+    request.destroy();
+  }
+  const { body } = await client.rest("listAssets");
+  expect(JSON.stringify(body)).not.toContain("endless.bin");
 });
 
 test("streams of work that ends complete by themselves, and nothing of them stays upstream", {
