@@ -125,6 +125,7 @@ async function live(world: World, fate: Chance, look: () => Promise<void>): Prom
   world.begin(() => mischief.run());
   world.begin(async () => {
     await world.tenants.open(TEAMS);
+    await world.owners.open();
     while (busy) {
       await world.outside.sleep(fate.between(1, 2 * CROWD_EVERY_MS));
       for (const kind of SIMULATED_KINDS)
@@ -137,6 +138,7 @@ async function live(world: World, fate: Chance, look: () => Promise<void>): Prom
   mischief.end();
   world.begin(() => world.tenants.makeRich());
   world.begin(() => world.tenants.cancelAll());
+  world.begin(() => world.owners.askForTheRest());
   for (let minutes = 0; minutes < 60; minutes += 2) {
     await world.pass(world.passedMs + 2 * MINUTE_MS, look);
     if ((await unsettled(db)) === 0) break;
