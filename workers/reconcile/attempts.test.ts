@@ -105,7 +105,7 @@ test("a run whose last records are still under way when the machine is gone is c
 test("a status call that is not answered now and then is no dead machine", async () => {
   const workloadId = await runningWorkload({ scripts: () => ({ steps: [{ waitMs: 1_800_000 }] }), seed: 7 });
   world.driver.misbehaviour.timeout = 0.3;
-  await until(world, settled(world, workloadId), 2_000);
+  await until(world, settled(world, workloadId), 4_000);
   expect(await workloadOf(world, workloadId)).toMatchObject({ status: "completed" });
   const [stage] = await world.db.rows(Stage, "");
   expect(stage).toMatchObject({ recoveries: 0, generation: 1 });
@@ -118,7 +118,7 @@ describe("the end of an attempt", () => {
     const observe = world.driver.observe.bind(world.driver);
     await until(world, async () => (await workloadOf(world, workloadId)).status === "completed");
     const endedAt = world.clock.now();
-    await until(world, () => seconds(endedAt) > 600);
+    await until(world, () => seconds(endedAt) > 600, 2_000);
     const [attempt] = await world.db.rows(Attempt, "");
     expect(attempt).toMatchObject({ state: "ended", supplierSaid: "unknown", releasedAt: null });
     expect(attempt!.fruitlessChecks).toBeGreaterThan(4);
