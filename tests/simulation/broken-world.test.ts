@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { allEntities } from "../../roles/entities.ts";
-import { SimulationFailure, simulateExactly } from "../../roles/simulation/simulate.ts";
+import { SimulationFailure, simulate } from "../../roles/simulation/simulate.ts";
 import { SimulationDatabase } from "../../roles/simulation/simulation-database.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 
@@ -30,7 +30,7 @@ async function failureWith(
   try {
     await under.db.sql(`create trigger fault ${when} on ${table} for each row execute function compute.fault()`);
     for (let seed = first; seed < first + SEEDS; seed++) {
-      const error = await simulateExactly({ database, seed, durationMs: HOURS * 3_600_000, listen }).catch((e) => e);
+      const error = await simulate({ database, seed, durationMs: HOURS * 3_600_000, listen }).catch((e) => e);
       if (error instanceof SimulationFailure) return error;
     }
     throw new Error(`${SEEDS} worlds went well`);
