@@ -94,7 +94,7 @@ export async function simulateExactly(options: SimulationOptions): Promise<Simul
  *
  * @throws SimulationFailure with what was not true and what happened last
  */
-async function simulate(options: SimulationOptions): Promise<Simulated> {
+export async function simulate(options: SimulationOptions): Promise<Simulated> {
   const { database, seed, durationMs, signal } = options;
   await database.empty();
   const trace = new Trace(options.listen ?? null);
