@@ -7,7 +7,7 @@ import { LIMITS } from "../infra/kernel/limits.ts";
 import { type ObjectStore, ObjectTooLarge, StorageFull, StoreUnavailable } from "../infra/objects/object-store.ts";
 import { MAX_FRAME_BYTES } from "../infra/runner/protocol.ts";
 import { stagedObjects } from "../subgraphs/compute/lifecycle/order-spec.ts";
-import type { Session } from "../subgraphs/compute/lifecycle/session.commands.ts";
+import type { Session } from "../subgraphs/compute/lifecycle/session.ts";
 import { ResultBeingRemoved, storeResult } from "../subgraphs/compute/output/result-object.commands.ts";
 import { Placement } from "../subgraphs/compute/placement/placement.entity.ts";
 import { Stage } from "../subgraphs/compute/stage/stage.entity.ts";

@@ -1,16 +1,11 @@
+import { isWaitForOthersOver } from "../infra/db/unavailable.ts";
 import type { Wakeups } from "../infra/live/wakeups.ts";
 import type { Allowance, HostFrame, IntakeFrame } from "../infra/runner/protocol.ts";
 import type { Logger } from "../infra/telemetry/logger.ts";
 import type { LifecycleDeps } from "../subgraphs/compute/lifecycle/lifecycle-deps.ts";
 import { applyRecords } from "../subgraphs/compute/lifecycle/record.commands.ts";
-import {
-  beat,
-  currentAllowance,
-  openSession,
-  resumeSession,
-  type Session,
-  type SessionRefusal,
-} from "../subgraphs/compute/lifecycle/session.commands.ts";
+import { beat, currentAllowance, openSession, resumeSession } from "../subgraphs/compute/lifecycle/session.commands.ts";
+import type { Session, SessionRefusal } from "../subgraphs/compute/lifecycle/session.ts";
 import { topics } from "../subgraphs/compute/topics.ts";
 
 export interface IntakeDeps extends LifecycleDeps {
@@ -95,7 +90,8 @@ class Connection implements HostConnection {
     try {
       await work();
     } catch (error) {
-      this.#deps.logger.error({ err: error, orderId }, "a host's frame could not be dealt with");
+      if (isWaitForOthersOver(error)) this.#deps.logger.info({ orderId }, "a host's frame wants what others hold");
+      else this.#deps.logger.error({ err: error, orderId }, "a host's frame could not be dealt with");
       this.#refuse(orderId, "retry", "The platform could not take this just now.");
     }
   }

@@ -56,7 +56,7 @@ test("who waits too long for a turn is told so, and nothing of it was begun", as
   expect(begun([command("a")])).toBe(1);
 });
 
-test("after a wait in vain the team goes one at a time for a while, and then as before", async () => {
+test("after a wait in vain the team goes one at a time, until a while later one of them does not wait in vain", async () => {
   const first = command("a");
   await first.fail();
   expect(first.seen.end).toBe("Error");
@@ -65,10 +65,32 @@ test("after a wait in vain the team goes one at a time for a while, and then as 
   expect(begun(probes)).toBe(1);
   await probes[0]!.finish();
   expect(begun(probes)).toBe(2);
+  expect(turns.isHeld("a")).toBe(true);
   await vi.advanceTimersByTimeAsync(LIMITS.heldTeamMs);
+  const later = commands("a", 2);
+  expect(begun(later)).toBe(0);
+  await probes[1]!.finish();
   expect(turns.isHeld("a")).toBe(false);
-  for (const probe of probes) await probe.finish();
-  expect(begun(commands("a", 9))).toBe(4);
+  expect(begun([...later, ...commands("a", 9)])).toBe(4);
+});
+
+test("what is held for long takes one connection at a time of its team's, however often it is tried", async () => {
+  await command("a").fail();
+  for (let round = 0; round < 5; round++) {
+    await vi.advanceTimersByTimeAsync(LIMITS.heldTeamMs);
+    const jobs = Array.from({ length: 6 }, () => command("a", { comesAgain: true }));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(jobs.map(({ seen }) => seen.end)).toEqual(["", ...Array(5).fill(TeamBusy.name)]);
+    await jobs[0]!.fail();
+  }
+});
+
+test("a team that asks for nothing any more is forgotten once another one's wait is in vain", async () => {
+  await command("a").fail();
+  await vi.advanceTimersByTimeAsync(LIMITS.heldTeamMs + LIMITS.heldTeamForgottenMs + 1);
+  expect(turns.isHeld("a")).toBe(true);
+  await command("b").fail();
+  expect([turns.isHeld("a"), turns.isHeld("b")]).toEqual([false, true]);
 });
 
 test("teams of which something is held have a quarter of the connections together, however many they are", async () => {

@@ -12,7 +12,9 @@ interface Waiting {
 
 interface Standing {
   running: number;
-  /** Monotonic. Until then something of the team is taken to be held by somebody. */
+  /** A command waited for a lock in vain, and none has ended otherwise since `heldUntilMs`. */
+  isHeld: boolean;
+  /** Monotonic. Until then it is not tried whether what was held is still. */
   heldUntilMs: number;
   readonly waiting: Waiting[];
 }
@@ -20,8 +22,8 @@ interface Standing {
 /**
  * Shares the connections of one process's pool among teams, so that a row that somebody holds costs its own team time and
  * no other. A team's commands have half of the pool. Once one of them waited for a lock in vain, the team's commands go
- * one at a time for a while, and those of all such teams together have a quarter of the pool: as many teams as one frozen
- * process may hold rows of leave the others more than half.
+ * one at a time until one ends otherwise, a while later at the earliest, and those of all such teams together have a
+ * quarter of the pool: as many teams as one frozen process may hold rows of leave the others more than half.
  */
 export class TeamTurns {
   readonly #share: number;
@@ -38,55 +40,60 @@ export class TeamTurns {
     this.#nowMs = nowMs;
   }
 
-  /** Whether a command of the team waited for a lock in vain a moment ago. */
+  /** Whether a command of the team waited for a lock in vain, and nothing says that it would not again. */
   isHeld(teamId: string): boolean {
-    const team = this.#teams.get(teamId);
-    return team !== undefined && this.#held(team);
+    return this.#teams.get(teamId)?.isHeld ?? false;
   }
 
   /** Runs `work` in the team's turn; `TeamBusy` when none comes in time, and nothing was done. */
   async pass<T>(teamId: string, { comesAgain }: TurnOptions, work: () => Promise<T>): Promise<T> {
     const team = this.#standing(teamId);
-    if (comesAgain && this.#held(team)) throw new TeamBusy();
+    if (comesAgain && team.isHeld && (team.running > 0 || this.#nowMs() < team.heldUntilMs)) throw new TeamBusy();
     const queues = team.waiting.length > 0 || !this.#mayStart(team);
-    const held = queues ? await this.#turn(team) : this.#start(team);
+    const startedHeld = queues ? await this.#turn(team) : this.#start(team);
+    let waitedInVain = false;
     try {
       return await work();
     } catch (error) {
-      if (isWaitForLockOver(error)) team.heldUntilMs = this.#nowMs() + LIMITS.heldTeamMs;
+      waitedInVain = isWaitForLockOver(error);
       throw error;
     } finally {
+      if (waitedInVain) this.#hold(team);
+      else if (this.#nowMs() >= team.heldUntilMs) team.isHeld = false;
       team.running--;
-      if (held) this.#heldRunning--;
+      if (startedHeld) this.#heldRunning--;
       this.#startQueued();
-      const idle = team.running === 0 && team.waiting.length === 0;
-      if (idle && !this.#held(team)) this.#teams.delete(teamId);
+      if (isIdle(team) && !team.isHeld) this.#teams.delete(teamId);
     }
+  }
+
+  /** Teams that ask for nothing any more are not remembered for ever, whatever was held of them. */
+  #hold(team: Standing): void {
+    const nowMs = this.#nowMs();
+    for (const [id, other] of this.#teams)
+      if (isIdle(other) && nowMs - other.heldUntilMs > LIMITS.heldTeamForgottenMs) this.#teams.delete(id);
+    team.isHeld = true;
+    team.heldUntilMs = nowMs + LIMITS.heldTeamMs;
   }
 
   #standing(teamId: string): Standing {
     let team = this.#teams.get(teamId);
     if (!team) {
-      team = { running: 0, heldUntilMs: Number.NEGATIVE_INFINITY, waiting: [] };
+      team = { running: 0, isHeld: false, heldUntilMs: Number.NEGATIVE_INFINITY, waiting: [] };
       this.#teams.set(teamId, team);
     }
     return team;
   }
 
-  #held(team: Standing): boolean {
-    return team.heldUntilMs > this.#nowMs();
-  }
-
   #mayStart(team: Standing): boolean {
-    return this.#held(team) ? team.running === 0 && this.#heldRunning < this.#heldShare : team.running < this.#share;
+    return team.isHeld ? team.running === 0 && this.#heldRunning < this.#heldShare : team.running < this.#share;
   }
 
   /** Counts a command that begins; true when something of its team is held. */
   #start(team: Standing): boolean {
-    const held = this.#held(team);
     team.running++;
-    if (held) this.#heldRunning++;
-    return held;
+    if (team.isHeld) this.#heldRunning++;
+    return team.isHeld;
   }
 
   /** Waits for the team's turn, and takes it. */
@@ -115,4 +122,8 @@ export class TeamTurns {
       if (team.waiting.length === 0) this.#queued.delete(team);
     }
   }
+}
+
+function isIdle({ running, waiting }: Standing): boolean {
+  return running === 0 && waiting.length === 0;
 }

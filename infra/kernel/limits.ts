@@ -86,8 +86,10 @@ export const LIMITS = {
   requestLockWaitMs: 3_000,
   /** How long a team's command waits until one of the team's others has ended, when those use all that the team may. */
   commandTurnMs: 2_000,
-  /** After a team's command has waited for a lock in vain, its commands go one at a time for this long. */
+  /** After a team's command has waited for a lock in vain, its commands go one at a time for at least this long. */
   heldTeamMs: 2_000,
+  /** A team that asks for nothing meanwhile is taken as any other again after this. */
+  heldTeamForgottenMs: 60_000,
   /** A stage whose team's account is being held by somebody is looked at again after this long. */
   heldStageMs: 2_000,
   /** How long a gateway may go on without looking at a key again. */

@@ -4,7 +4,8 @@ import type { FakeClock } from "../../infra/kernel/clock.ts";
 import type { ExitRecord, RunnerRecord } from "../../infra/runner/protocol.ts";
 import type { LifecycleDeps } from "../../subgraphs/compute/lifecycle/lifecycle-deps.ts";
 import { applyRecords } from "../../subgraphs/compute/lifecycle/record.commands.ts";
-import { openSession, type Session } from "../../subgraphs/compute/lifecycle/session.commands.ts";
+import { openSession } from "../../subgraphs/compute/lifecycle/session.commands.ts";
+import type { Session } from "../../subgraphs/compute/lifecycle/session.ts";
 import { computeSettings } from "./compute-fixtures.ts";
 
 const isolation = { level: "bubblewrap", ownUid: true, seccomp: true, limits: "cgroup-v1", detail: "" } as const;

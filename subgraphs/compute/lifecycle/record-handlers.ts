@@ -8,7 +8,7 @@ import type { ComputeSettings } from "../settings.ts";
 import { stageMachine } from "../stage/stage.machine.ts";
 import { appendEvent, moveWorkload } from "../workload/workload.transitions.ts";
 import { exitCodeOf } from "./exit-truth.ts";
-import type { LockedOrder } from "./session.commands.ts";
+import type { LockedOrder } from "./locked-order.ts";
 
 /** Rows are locked; handlers keep `placement`, `stage` and `workload` in step with what they write. */
 export interface RecordContext extends LockedOrder {

@@ -5,6 +5,7 @@ import type { Placement } from "../placement/placement.entity.ts";
 import { topics } from "../topics.ts";
 import { endGeneration } from "./end-generation.commands.ts";
 import type { LifecycleDeps } from "./lifecycle-deps.ts";
+import { boundsOf, lockSession } from "./locked-order.ts";
 import {
   applyEgressDenied,
   applyExit,
@@ -15,7 +16,7 @@ import {
   applyUnits,
   type RecordContext,
 } from "./record-handlers.ts";
-import { boundsOf, lockSession, type Session, type SessionRefusal } from "./session.commands.ts";
+import type { Session, SessionRefusal } from "./session.ts";
 
 /** How far the records of an order are applied; `gap` when the batch starts beyond the next number. */
 export type Applied = { ackSeq: number } | { gap: number };
