@@ -2,7 +2,7 @@ import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { openAccount } from "../../subgraphs/compute/account/account.commands.ts";
-import { insertWorkload, TENANT } from "../../tests/support/compute-fixtures.ts";
+import { insertPlaced, insertWorkload, TENANT } from "../../tests/support/compute-fixtures.ts";
 import { CPU_KIND, inUse, type MarketWorld, marketWorld } from "../../tests/support/market-world.ts";
 import { loseExpiredLeases } from "../reconcile/expired-leases.ts";
 
@@ -100,4 +100,25 @@ test("hosts that are lost while an account is held cost other teams' lost hosts 
   await new Promise((resolve) => setTimeout(resolve, LIMITS.heldTeamMs));
   await loseExpiredLeases(world.db, world.clock.now());
   expect(await lost()).toHaveLength(4);
+}, 60_000);
+
+test("a team that has lost more hosts than a round looks at keeps no other team's lost host waiting", async () => {
+  const now = world.clock.now();
+  for (let n = 0; n < 101; n++) await insertPlaced(world.db, now);
+  const other = await insertPlaced(world.db, now);
+  for (const table of ["workload", "stage", "placement", "attempt"]) {
+    const key = table === "workload" ? "id" : "workload_id";
+    await world.db.sql(`update compute.${table} set tenant_id = $2 where ${key} = $1`, [other.workloadId, OTHER]);
+  }
+  await world.db.sql("update compute.placement set lease_expires_at = $1", [new Date(now.getTime() - 2_000)]);
+  await world.db.sql("update compute.placement set lease_expires_at = $1 where tenant_id = $2", [
+    new Date(now.getTime() - 1_000),
+    OTHER,
+  ]);
+  await psql.query("begin");
+  await psql.query("select 1 from compute.workload where tenant_id = $1 for update", [TENANT]);
+  expect(await loseExpiredLeases(world.db, now)).toBe(100);
+  const ended = await world.db.sql("select tenant_id from compute.placement where state = 'ended'");
+  expect(ended).toEqual([{ tenant_id: OTHER }]);
+  await psql.query("rollback");
 }, 60_000);

@@ -1,5 +1,6 @@
 import { readdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
+import { allSteps, eachStep } from "../../infra/db/each-step.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { forgetExports, settleAbandonedExports } from "../../subgraphs/data/export/abandoned-exports.ts";
 import { type CleaningDeps, cleanExport, uncleanedExports } from "../../subgraphs/data/export/clean-export.ts";
@@ -11,6 +12,8 @@ export interface AbandonedExportsDeps extends CleaningDeps {
 }
 
 const EVERY_MS = 15_000;
+/** Failed exports that one round cleans up after. */
+const CLEANED_AT_ONCE = 16;
 /** No export takes as long: its folder was left by a process that died. */
 const LEFTOVER_MS = 4 * LIMITS.exportMs;
 
@@ -21,12 +24,20 @@ export function abandonedExports(deps: AbandonedExportsDeps): Reconciler {
     everyMs: EVERY_MS,
     run: async () => {
       const now = deps.clock.now();
-      await settleAbandonedExports(deps.db, now);
-      for (const row of await uncleanedExports(deps.db)) await cleanExport(deps, row);
-      await forgetExports(deps.db);
-      await sweepScratch(deps.scratchDir, now);
+      await eachStep([
+        () => settleAbandonedExports(deps.db, now),
+        () => cleanSome(deps),
+        () => forgetExports(deps.db),
+        () => sweepScratch(deps.scratchDir, now),
+      ]);
     },
   };
+}
+
+/** At once, so that a store that does not answer costs a round one wait. */
+async function cleanSome(deps: AbandonedExportsDeps): Promise<void> {
+  const rows = await uncleanedExports(deps.db, CLEANED_AT_ONCE);
+  await allSteps(rows.map((row) => () => cleanExport(deps, row)));
 }
 
 async function sweepScratch(scratchDir: string, now: Date): Promise<void> {

@@ -1,6 +1,7 @@
 import { readdir, rm } from "node:fs/promises";
 import path from "node:path";
 import type { Database } from "../../infra/db/database.ts";
+import { eachStep } from "../../infra/db/each-step.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { settleAbandonedLoads } from "../../subgraphs/data/load/abandoned-loads.ts";
 import { forgetLoads } from "../../subgraphs/data/load/forget-loads.ts";
@@ -33,9 +34,13 @@ export function abandonedLoads(deps: AbandonedLoadsDeps): Reconciler {
     everyMs: EVERY_MS,
     run: async () => {
       const now = deps.clock.now();
-      await settleAbandonedLoads(deps, now);
-      after = (await forgetLoads(deps, { after, limit: LOOKED_AT, now })).after;
-      await sweepScratch(deps.db, deps.scratchDir);
+      await eachStep([
+        () => settleAbandonedLoads(deps, now),
+        async () => {
+          after = (await forgetLoads(deps, { after, limit: LOOKED_AT, now })).after;
+        },
+        () => sweepScratch(deps.db, deps.scratchDir),
+      ]);
     },
   };
 }

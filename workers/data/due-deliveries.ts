@@ -1,7 +1,8 @@
 import type { Database } from "../../infra/db/database.ts";
+import { eachStep } from "../../infra/db/each-step.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { giveUpDeliveries } from "../../subgraphs/data/delivery/give-up-deliveries.ts";
-import { pendingTeams, queueDeliveries } from "../../subgraphs/data/delivery/queue-deliveries.ts";
+import { type PendingTeam, pendingTeams, queueDeliveries } from "../../subgraphs/data/delivery/queue-deliveries.ts";
 import { dataTopics } from "../../subgraphs/data/topics.ts";
 import type { Reconciler } from "../reconcile/schedule.ts";
 
@@ -22,11 +23,12 @@ export function dueDeliveries({ db, clock }: { db: Database; clock: Clock }): Re
       const now = clock.now();
       const teams = await pendingTeams(db, now, after, TEAMS_A_ROUND);
       after = teams.length === TEAMS_A_ROUND ? teams.at(-1)!.tenantId : "";
-      for (const { tenantId, on, due } of teams) {
+      const see = async ({ tenantId, on, due }: PendingTeam) => {
         if (signal.aborted) return;
         if (!on) await giveUpDeliveries(db, tenantId, now);
         else if (due) await queueDeliveries(db, tenantId, now);
-      }
+      };
+      await eachStep(teams.map((team) => () => see(team)));
     },
   };
 }

@@ -4,6 +4,7 @@ import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { JobContext } from "../../infra/queue/implement-job.ts";
 import { AccountEvent } from "../../subgraphs/data/account-event/account-event.entity.ts";
 import { AssetImport, AssetUpload } from "../../subgraphs/data/asset/asset.entity.ts";
+import { settleAbandonedImports } from "../../subgraphs/data/asset/import/import.commands.ts";
 import { type ImportFixture, importFixture } from "../../tests/support/import-fixture.ts";
 import {
   type JobTrial,
@@ -171,3 +172,28 @@ function silent(path: string): string {
   f.servers.web.routes.set(path, () => {});
   return `${f.servers.web.origin}${path}`;
 }
+
+test("imports of a team whose rows somebody holds keep no other team's from being settled", async () => {
+  const [mine, theirs] = [f.team(), f.team()];
+  const abandoned = (actor: Actor) => f.admit(actor, { kind: "huggingface", repo: "team/set", token: "hf_secret" });
+  const held = [await abandoned(mine), await abandoned(mine)];
+  const other = await abandoned(theirs);
+  await f.clock.advance(LIMITS.assetImportLeaseMs + 1_000);
+  const [holds, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const holder = f.db.command(async (tx) => {
+    await tx.sql("select 1 from data.asset where tenant_id = $1 for update", [mine.tenantId]);
+    holds.resolve();
+    await letGo.promise;
+  });
+  await holds.promise;
+  await settleAbandonedImports(f.db, f.clock.now(), 2);
+  expect(await f.get(theirs, other.asset.id)).toMatchObject({ state: "failed", error: "import_interrupted" });
+  letGo.resolve();
+  await holder;
+  const states = () => Promise.all(held.map(async ({ asset }) => (await f.get(mine, asset.id)).state));
+  expect(await states()).toEqual(["importing", "importing"]);
+  await until("the team's own are settled", async () => {
+    await reconcile();
+    return (await states()).every((state) => state === "failed");
+  });
+}, 30_000);

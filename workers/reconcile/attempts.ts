@@ -1,3 +1,4 @@
+import { allSteps } from "../../infra/db/each-step.ts";
 import { isHeld, type Observation } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import {
@@ -14,7 +15,6 @@ import type { ComputeWorkerDeps } from "../compute/compute-workers.ts";
 import type { LaunchOrderFn } from "../compute/launch-order.ts";
 import { releaseOnce } from "../compute/release-attempt.ts";
 import { ofTeam } from "../compute/team-bounds.ts";
-import { allSteps } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 /** Attempts that one round looks at. */

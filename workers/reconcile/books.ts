@@ -1,7 +1,7 @@
 import type { Database } from "../../infra/db/database.ts";
+import { eachStep } from "../../infra/db/each-step.ts";
 import type { Logger } from "../../infra/telemetry/logger.ts";
 import { auditBooks } from "../../subgraphs/compute/account/account.commands.ts";
-import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 /** An audit adds up a team's whole ledger, so it is done now and then. */

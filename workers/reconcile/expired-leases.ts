@@ -1,9 +1,10 @@
 import type { Database, Tx } from "../../infra/db/database.ts";
+import { eachStep } from "../../infra/db/each-step.ts";
+import { teamsInTurn } from "../../infra/db/teams-in-turn.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
 import { ofTeam } from "../compute/team-bounds.ts";
 import { ClockSteps } from "./clock-steps.ts";
-import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 /** Leases that one round looks at. */
@@ -49,7 +50,7 @@ export function leaseReconciler({ db, clock, settings }: LeaseDeps): Reconciler 
 export async function loseExpiredLeases(db: Database, now: Date, farthest: Date | null = null): Promise<number> {
   const expired = await db.sql<{ id: string; tenant_id: string }>(
     `select id, tenant_id from compute.placement where state in ('provisioning', 'running') and ${EXPIRED}
-     order by lease_expires_at, id limit ${BATCH}`,
+     order by ${teamsInTurn("tenant_id", "lease_expires_at, id")} limit ${BATCH}`,
     [now, farthest],
   );
   const lose = ({ id, tenant_id }: (typeof expired)[number]) =>

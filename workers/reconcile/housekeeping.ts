@@ -1,11 +1,11 @@
 import type { Database } from "../../infra/db/database.ts";
+import { eachStep } from "../../infra/db/each-step.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import { collectAssetBytes } from "../../subgraphs/data/asset/collect-asset-bytes.ts";
 import { sweepConnections } from "../../subgraphs/data/connection/sweep-connections.ts";
 import { destroyRetiredSecrets } from "../../subgraphs/data/secret/destroy-retired-secrets.ts";
-import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 export interface HousekeepingDeps {

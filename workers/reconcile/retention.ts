@@ -1,4 +1,5 @@
 import type { Database } from "../../infra/db/database.ts";
+import { eachStep } from "../../infra/db/each-step.ts";
 import { type KeyedTables, sweepIdempotencyKeys } from "../../infra/db/sweep-idempotency.ts";
 import { sweepOutbox } from "../../infra/db/sweep-outbox.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
@@ -9,7 +10,6 @@ import { collectResultBytes } from "../../subgraphs/compute/output/collect-resul
 import { expireResults } from "../../subgraphs/compute/output/expire-results.ts";
 import { forgetPlacements } from "../../subgraphs/compute/placement/forget-placements.ts";
 import { ADOPT_ASSET_BYTES, ADOPT_RESULT_BYTES, adoptUnknownObjects } from "./adopt-objects.ts";
-import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 export interface RetentionDeps {

@@ -1,5 +1,7 @@
 import type { Database, Tx } from "../../infra/db/database.ts";
+import { eachStep } from "../../infra/db/each-step.ts";
 import { enqueue } from "../../infra/db/outbox.ts";
+import { teamsInTurn } from "../../infra/db/teams-in-turn.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import {
   closeWorkload,
@@ -10,7 +12,6 @@ import {
 } from "../../subgraphs/compute/jobs.ts";
 import { closeIfGone } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
 import { ofTeam } from "../compute/team-bounds.ts";
-import { eachStep } from "./each-step.ts";
 import type { Reconciler } from "./schedule.ts";
 
 const EVERY_MS = 10_000;
@@ -72,10 +73,13 @@ const longAgo = (column: string) => `(${column} < $1 or ${column} > $2)`;
 const STUCK_STAGES =
   "select id, tenant_id as team_id from compute.stage where status = 'placing' and next_try_at < $1 order by next_try_at, id";
 const ENDED_NOT_GONE = `select p.id, p.tenant_id as team_id from compute.placement p where p.state = 'ended' and p.gone_at is null and ${longAgo("p.ended_at")}
-  and not exists (select 1 from compute.attempt a where a.placement_id = p.id and a.state <> 'gone') order by p.id`;
-const UNSETTLED = `select id, tenant_id as team_id from compute.placement where state = 'ended' and ${longAgo("gone_at")} order by gone_at, id`;
+  and not exists (select 1 from compute.attempt a where a.placement_id = p.id and a.state <> 'gone') order by ${teamsInTurn("p.tenant_id", "p.id")}`;
+const UNSETTLED = `select id, tenant_id as team_id from compute.placement
+  where state = 'ended' and ${longAgo("gone_at")} order by ${teamsInTurn("tenant_id", "gone_at, id")}`;
 const UNCOMMITTED_LOGS = `select id, tenant_id as team_id from compute.placement
-  where log_complete and log_bytes > 0 and log_committed_at is null and log_removed_at is null and state in ('ended', 'closed') and ${longAgo("ended_at")} order by id`;
-const UNCLOSED = `select id, tenant_id as team_id from compute.workload where ${longAgo("terminal_at")} and settled_at is null order by terminal_at, id`;
+  where log_complete and log_bytes > 0 and log_committed_at is null and log_removed_at is null and state in ('ended', 'closed') and ${longAgo("ended_at")}
+  order by ${teamsInTurn("tenant_id", "id")}`;
+const UNCLOSED = `select id, tenant_id as team_id from compute.workload
+  where ${longAgo("terminal_at")} and settled_at is null order by ${teamsInTurn("tenant_id", "terminal_at, id")}`;
 const PAST_DEADLINE = `select id, tenant_id as team_id from compute.workload
-  where complete_by < $1 and status not in ('completed', 'failed', 'cancelled') order by complete_by, id`;
+  where complete_by < $1 and status not in ('completed', 'failed', 'cancelled') order by ${teamsInTurn("tenant_id", "complete_by, id")}`;

@@ -1,5 +1,7 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
+import { eachStep } from "../../../infra/db/each-step.ts";
 import { enqueue } from "../../../infra/db/outbox.ts";
+import { teamsInTurn } from "../../../infra/db/teams-in-turn.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { runExport } from "../jobs.ts";
 import { markFailed } from "./export.commands.ts";
@@ -17,15 +19,23 @@ export interface AbandonedExports {
  * over, has failed; one that waits although the queue may have lost it is put into the queue again.
  */
 export async function settleAbandonedExports(db: Database, now: Date, limit = 100): Promise<AbandonedExports> {
-  const lost = await db.sql<{ id: string }>(
-    `select id from data.query_export
+  const lost = await db.sql<{ id: string; tenantId: string }>(
+    `select id, tenant_id as "tenantId" from data.query_export
       where (state = 'running' and lease_until <= $1) or (state = 'pending' and deadline_at <= $1)
-      order by created_at limit $2`,
+      order by ${teamsInTurn("tenant_id", "created_at")} limit $2`,
     [now, limit],
   );
-  let failed = 0;
-  for (const { id } of lost) failed += (await db.command((tx) => failLost(tx, id, now))) ? 1 : 0;
-  return { failed, queuedAgain: await queueAgain(db, now, limit) };
+  const done: AbandonedExports = { failed: 0, queuedAgain: 0 };
+  const fail = async ({ id, tenantId }: (typeof lost)[number]) => {
+    if (await db.command((tx) => failLost(tx, id, now), { teamId: tenantId, comesAgain: true })) done.failed++;
+  };
+  await eachStep([
+    ...lost.map((row) => () => fail(row)),
+    async () => {
+      done.queuedAgain = await queueAgain(db, now, limit);
+    },
+  ]);
+  return done;
 }
 
 async function failLost(tx: Tx, id: string, now: Date): Promise<boolean> {

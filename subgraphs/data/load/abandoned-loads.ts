@@ -1,5 +1,7 @@
 import type { Tx } from "../../../infra/db/database.ts";
+import { eachStep } from "../../../infra/db/each-step.ts";
 import { enqueueAll } from "../../../infra/db/outbox.ts";
+import { teamsInTurn } from "../../../infra/db/teams-in-turn.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { releaseConnections } from "../connection/connection-uses.ts";
 import { loadOutput, recordRun } from "../jobs.ts";
@@ -15,12 +17,16 @@ export async function settleAbandonedLoads(deps: LoadDeps, now: Date, limit = 10
   const { db } = deps;
   const lost = await db.sql<{ id: string; tenantId: string; workloadId: string }>(
     `select id, tenant_id as "tenantId", workload_id as "workloadId" from data.sink_load
-      where state = 'loading' and lease_until <= $1 order by created_at limit $2`,
+      where state = 'loading' and lease_until <= $1 order by ${teamsInTurn("tenant_id", "created_at")} limit $2`,
     [now, limit],
   );
-  for (const load of lost) await db.command((tx) => takeFromDead(tx, load, deps, now));
-  await db.command((tx) => queueAgain(tx, now, limit));
-  await db.command((tx) => sendFiguresAgain(tx, now, limit));
+  const take = (load: (typeof lost)[number]) =>
+    db.command((tx) => takeFromDead(tx, load, deps, now), { teamId: load.tenantId, comesAgain: true });
+  await eachStep([
+    ...lost.map((load) => () => take(load)),
+    () => db.command((tx) => queueAgain(tx, now, limit)),
+    () => db.command((tx) => sendFiguresAgain(tx, now, limit)),
+  ]);
 }
 
 async function takeFromDead(

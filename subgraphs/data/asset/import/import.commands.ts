@@ -1,5 +1,7 @@
 import type { Database, Tx } from "../../../../infra/db/database.ts";
+import { eachStep } from "../../../../infra/db/each-step.ts";
 import { enqueue } from "../../../../infra/db/outbox.ts";
+import { teamsInTurn } from "../../../../infra/db/teams-in-turn.ts";
 import type { Clock } from "../../../../infra/kernel/clock.ts";
 import { Refused } from "../../../../infra/kernel/refusal.ts";
 import type { StoredObject } from "../../../../infra/objects/object-store.ts";
@@ -117,8 +119,11 @@ export function releaseImport(db: Database, claim: ImportClaim, now: Date): Prom
  * time is over, has failed. At most `limit`; answers how many there were.
  */
 export async function settleAbandonedImports(db: Database, now: Date, limit = 100): Promise<number> {
-  const rows = await db.rows(AssetImport, "where t.lease_until <= $1 order by t.lease_until limit $2", [now, limit]);
-  for (const row of rows) await db.command((tx) => settleAbandoned(tx, row, now));
+  const order = teamsInTurn("t.tenant_id", "t.lease_until");
+  const rows = await db.rows(AssetImport, `where t.lease_until <= $1 order by ${order} limit $2`, [now, limit]);
+  const settle = (row: AssetImport) =>
+    db.command((tx) => settleAbandoned(tx, row, now), { teamId: row.tenantId, comesAgain: true });
+  await eachStep(rows.map((row) => () => settle(row)));
   return rows.length;
 }
 

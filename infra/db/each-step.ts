@@ -1,4 +1,4 @@
-import { isWaitForOthersOver } from "../../infra/db/unavailable.ts";
+import { isWaitForOthersOver } from "./unavailable.ts";
 
 type Step = () => Promise<unknown>;
 
