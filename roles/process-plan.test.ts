@@ -62,10 +62,22 @@ test.each([
     { ...SHARED, NODUS_ROLES: "gateway", NODUS_SUBGRAPH_URLS: URLS.replace("rl:4000", "rl:4000/subgraphs/rl/graphql") },
     "NODUS_SUBGRAPH_URLS must give the address of rl's process without /subgraphs/rl/graphql",
   ],
+  [
+    { ...SHARED, NODUS_ROLES: "gateway", PORT: "80", NODUS_SUBGRAPH_URLS: URLS.replace("rl:4000", "localhost") },
+    "NODUS_SUBGRAPH_URLS must not send the gateway to itself: rl does not run in this process",
+  ],
   [{ NODUS_ROLES: "worker" }, "DATABASE_URL must be set"],
   [{ DATABASE_URL: "postgres://db/nodus?options=-c%20search_path%3Dx" }, "DATABASE_URL must not carry options"],
 ])("settings that do not go together are refused by name: %j", (environment, problem) => {
   expect(problemsOf(environment)).toEqual([expect.stringContaining(problem)]);
+});
+
+test.each([
+  { PORT: "4000", HOST: "10.0.0.5" },
+  { PORT: "4001", HOST: "0.0.0.0" },
+])("another process of the machine may be asked by a gateway at %j", (place) => {
+  const subgraphs = URLS.replaceAll(/\w+:4000/g, "127.0.0.1:4000");
+  expect(problemsOf({ ...SHARED, ...place, NODUS_ROLES: "gateway", NODUS_SUBGRAPH_URLS: subgraphs })).toEqual([]);
 });
 
 test("any combination of roles is either planned, or refused with the names of the settings to change", () => {

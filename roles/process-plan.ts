@@ -64,9 +64,23 @@ function memberProblems(settings: Settings, plan: ProcessPlan): string[] {
       problems.push(
         `NODUS_SUBGRAPH_URLS must give the address of ${name}'s process without ${subgraphPath(name)}: gateways add that.`,
       );
+  for (const [name, url] of plan.remoteSubgraphs)
+    if (isThisProcess(url, settings))
+      problems.push(`NODUS_SUBGRAPH_URLS must not send the gateway to itself: ${name} does not run in this process.`);
   if (plan.worker && !plan.intake && settings.localCapacity !== "off" && settings.intakeUrl === null)
     problems.push("NODUS_INTAKE_URL must be set: a worker tells host agents where intake is, and it runs elsewhere.");
   if (!plan.gateway && settings.publicUrl === null)
     problems.push("NODUS_PUBLIC_URL must be set: this process can't know where clients reach the gateways.");
   return problems;
+}
+
+/** Names of this machine for itself, and addresses to listen on that these lead to. */
+const ITSELF = /^(localhost|127\.[0-9.]+|\[?::1\]?)$/;
+const EVERY_NETWORK = ["0.0.0.0", "::", "[::]"];
+
+/** Whether an address leads to what this process listens on, as far as it can be told without asking. */
+function isThisProcess(address: string, { host, port }: Pick<Settings, "host" | "port">): boolean {
+  const url = new URL(address);
+  const askedPort = Number(url.port || (url.protocol === "https:" ? 443 : 80));
+  return askedPort === port && ITSELF.test(url.hostname) && (ITSELF.test(host) || EVERY_NETWORK.includes(host));
 }
