@@ -125,3 +125,26 @@ test("the row about the run has its charge to the last micro-dollar", async () =
     },
   ]);
 });
+
+test("a process that falls silent before its commit keeps no other from loading the same, and writes nothing later", async () => {
+  const [silent, woken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const client = new pg.Client({ connectionString: postgres.url(), ssl: { ca: postgres.caPem } });
+  client.on("error", () => {});
+  await client.connect();
+  const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+  client.query = (async (...args: unknown[]) => {
+    if (args[0] !== "commit") return query(...args);
+    silent.resolve();
+    await woken.promise;
+    return query(...args);
+  }) as unknown as typeof client.query;
+  const late = replaceRows(client, await replacement("wl_frozen", { values: ["1", "2"] })).catch(
+    (error: unknown) => error,
+  );
+  await silent.promise;
+  await replace(await replacement("wl_frozen", { values: ["3"] }));
+  woken.resolve();
+  expect(await late).toMatchObject({ word: "connection_lost" });
+  await client.end().catch(() => {}); // the server ended it
+  expect(await rowsOf("t", "wl_frozen")).toEqual(["3"]);
+}, 40_000);

@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import pg from "pg";
 import { EXACT_CSV_FROM } from "../../../../infra/columnar/task.ts";
+import { LIMITS } from "../../../../infra/kernel/limits.ts";
 import type { RunFacts } from "../../../compute/published.ts";
 import { LoadFailure, targetFailure } from "../load-failure.ts";
 import { copyIn } from "./copy-in.ts";
@@ -31,6 +32,8 @@ const SETTINGS = {
   TimeZone: "UTC",
   // What triggers have to say row by row is nobody's to read, and would be more than a connection may say.
   client_min_messages: "error",
+  // The session of a process that was frozen ends with what it locks: another one has the load by then.
+  idle_in_transaction_session_timeout: String(LIMITS.idleTransactionMs),
 };
 
 /**
