@@ -116,12 +116,14 @@ describe("start.mjs", () => {
     },
   );
 
-  test.each(["SIGTERM", "SIGINT"] as const)("passes %s on and ends with the program's exit code", async (signal) => {
+  test.each([
+    ["SIGTERM", "node", ["start.mjs", "up"]],
+    ["SIGINT", "node", ["start.mjs", "up"]],
+    // npm tells its shell, which tells nobody: the scripts put themselves in the shell's place.
+    ["SIGTERM", "npm", ["start", "--silent"]],
+  ] as const)("passes %s on when %s %o runs it, and ends with its exit code", async (signal, file, args) => {
     await start("ls");
-    const child = spawn(process.execPath, [path.join(root, "start.mjs"), "up"], {
-      env: environment,
-      stdio: ["ignore", "pipe", "ignore"],
-    });
+    const child = spawn(file, args, { cwd: root, env: environment, stdio: ["ignore", "pipe", "ignore"] });
     let output = "";
     child.stdout.setEncoding("utf8");
     await new Promise<void>((resolve) => {
