@@ -1,6 +1,8 @@
+import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { emptyDatabase } from "../../tests/support/database.ts";
 import { query } from "../../tests/support/embedded-postgres.ts";
+import { until } from "../../tests/support/until.ts";
 import { DatabaseTooNew, type Migration, migrate, migrations } from "./migrate.ts";
 
 async function database(): Promise<string> {
@@ -37,6 +39,29 @@ describe("migrations", () => {
     await expect(migrate(url, [FIRST, broken])).rejects.toThrow(/migration 0002-second failed/);
     expect(await migrate(url, [FIRST, SECOND])).toEqual(["0002-second"]);
   });
+
+  test("that wait for a table somebody holds keep nobody from it, and come once it is free", async () => {
+    const url = await database();
+    await migrate(url, [FIRST]);
+    const holder = new pg.Client({ connectionString: url });
+    await holder.connect();
+    onTestFinished(() => holder.end());
+    await holder.query("begin");
+    await holder.query("select * from public.first");
+    let isOver = false;
+    const migrated = migrate(url, [FIRST, SECOND]).finally(() => {
+      isOver = true;
+    });
+    const waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    await until("it waits", async () => (await query(url, waits)).length === 1);
+    // Behind it in the queue for the table, and answered all the same.
+    expect(await query(url, "select n from public.first")).toEqual([{ n: 1 }]);
+    await until("it has let go", async () => (await query(url, waits)).length === 0);
+    await until("it waits again", async () => (await query(url, waits)).length === 1);
+    expect(isOver).toBe(false);
+    await holder.query("commit");
+    expect(await migrated).toEqual(["0002-second"]);
+  }, 30_000);
 
   test("of a later release that only expand leave this one at work", async () => {
     const url = await database();

@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { LIMITS } from "../kernel/limits.ts";
 import { projectFile } from "../telemetry/project-root.ts";
+import { isWaitForLockOver } from "./unavailable.ts";
 
 /**
  * Migrations are SQL files, applied in the order of their names, each in a transaction of its own. They expand first and
@@ -84,15 +87,34 @@ export async function laterThan(
   return needed.map((row) => row.name).filter((name) => !known.some((m) => m.name === name));
 }
 
+/**
+ * Applies one in a transaction. Whoever asks for a table queues up behind a change of it that waits, so it waits shortly
+ * and comes again: a session that was left in a transaction delays the migration and not the processes at work.
+ */
 async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  const until = performance.now() + LIMITS.migrationLockMs;
+  for (;;) {
+    try {
+      return await applyOnce(client, migration);
+    } catch (cause) {
+      if (!isWaitForLockOver(cause)) throw new Error(`migration ${migration.name} failed`, { cause });
+      if (performance.now() > until)
+        throw new Error(`migration ${migration.name} waited in vain for what another session holds`, { cause });
+      await sleep(LIMITS.migrationPauseMs);
+    }
+  }
+}
+
+async function applyOnce(client: pg.Client, migration: Migration): Promise<void> {
   await client.query("begin");
   try {
+    await client.query(`set local lock_timeout = ${LIMITS.migrationLockWaitMs}`);
     await client.query(migration.sql);
     const book = onlyExpands(migration) ? "infra.expansion" : "infra.migration";
     await client.query(`insert into ${book} (name, applied_at) values ($1, now())`, [migration.name]);
     await client.query("commit");
   } catch (error) {
     await client.query("rollback");
-    throw new Error(`migration ${migration.name} failed`, { cause: error });
+    throw error;
   }
 }

@@ -90,6 +90,12 @@ export const LIMITS = {
   heldTeamMs: 2_000,
   /** A team that asks for nothing meanwhile is taken as any other again after this. */
   heldTeamForgottenMs: 60_000,
+  /** How long a migration waits for a lock at once; whoever uses the table waits behind it meanwhile. */
+  migrationLockWaitMs: 500,
+  /** After that others have this long before it tries again. */
+  migrationPauseMs: 1_500,
+  /** A migration that has not had its locks after this has failed, and with it the start. */
+  migrationLockMs: 120_000,
   /** A stage whose team's account is being held by somebody is looked at again after this long. */
   heldStageMs: 2_000,
   /** How long a gateway may go on without looking at a key again. */
