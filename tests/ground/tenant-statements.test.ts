@@ -89,7 +89,6 @@ const NEED_NOT_SAY: Readonly<Record<string, readonly string[]>> = {
     "subgraphs/compute/placement/fair-batch.ts",
     "subgraphs/compute/placement/lock-attempt.ts",
     "subgraphs/compute/placement/release.commands.ts",
-    "subgraphs/compute/placement/workload-steps.ts",
     "subgraphs/compute/placement/write-claims.ts",
     "subgraphs/compute/placement/write-waiting.ts",
     "subgraphs/compute/stage/stage.commands.ts",

@@ -31,7 +31,10 @@ export async function askSupplier<T>(
   try {
     return await Promise.race([answer, timer]);
   } finally {
-    answered.abort();
-    late.abort();
+    answered.abort(OVER);
+    late.abort(OVER);
   }
 }
+
+/** Why what belongs to a call is ended with it. One for all calls: to make one collects the stack each time. */
+const OVER = new Error("the call to the supplier is over");

@@ -78,6 +78,25 @@ test("events say what was considered, taken and stood in for, and never who supp
   expect(JSON.stringify(await eventsOf(world, workloadId))).not.toMatch(/simulated"?[:/](?!true)|supplier/);
 });
 
+test("stages of one batch keep each its own candidates, rejections and events", async () => {
+  await open({ kinds: [CPU_KIND, H100_KIND] });
+  const specs = [{ vcpus: 2 }, { gpu: "H100", gpuCount: 1 }, { vcpus: 2 }];
+  const ids: string[] = [];
+  for (const spec of specs) ids.push((await insertWorkload(world.db, world.clock.now(), { spec })).workloadId);
+  expect(await place()).toEqual({ looked: 3, placed: 3 });
+  const placements = await world.db.rows(Placement, "");
+  for (const [i, workloadId] of ids.entries()) {
+    const placement = placements.find((p) => p.workloadId === workloadId)!;
+    const { rejected } = (await eventOf(world, workloadId, "workload.planning"))!;
+    expect(placement.rejected.counts).toEqual(rejected);
+    expect(placement).toMatchObject({ computeClass: specs[i]!.gpu ? "accelerator" : expect.any(String), attempts: 1 });
+    expect((await eventsOf(world, workloadId)).map((e) => e.seq)).toEqual([1, 2, 3]);
+  }
+  const [cpu, gpu, like] = ids.map((id) => placements.find((p) => p.workloadId === id)!);
+  expect(like!.rejected).toEqual(cpu!.rejected);
+  expect(gpu!.rejected.examples).not.toEqual(cpu!.rejected.examples);
+});
+
 describe("a stage that gets nothing says why", () => {
   const cases: [string, MarketWorldOptions, Parameters<typeof insertWorkload>[2], string?][] = [
     ["no_matching_offer", {}, { spec: { gpu: "H100" } }],

@@ -31,12 +31,12 @@ export class OfferMarket {
 
   /** The offers now. `q` must not have changed offers in a transaction that may yet be undone. */
   async view(q: Queryer, now: Date): Promise<MarketView> {
-    const suppliers = await q.sql<{ id: string; version: number; seen_at: Date }>(
-      "select id, version, seen_at from compute.supplier",
+    const suppliers = await q.sql<{ id: string; version: number; silent: boolean }>(
+      "select id, version, seen_at < $1 as silent from compute.supplier",
+      [new Date(now.getTime() - LIMITS.supplierSilentMs)],
     );
     for (const supplier of suppliers) await this.#catchUp(q, supplier.id, supplier.version, now);
-    const silent = suppliers.filter((s) => now.getTime() - s.seen_at.getTime() > LIMITS.supplierSilentMs);
-    const silentSuppliers = new Set(silent.map((s) => s.id));
+    const silentSuppliers = new Set(suppliers.flatMap((s) => (s.silent ? [s.id] : [])));
     this.#sorted ??= this.#all();
     const offers = this.#sorted;
     if (!this.#matches?.holds(silentSuppliers, now))

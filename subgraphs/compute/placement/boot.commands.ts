@@ -38,15 +38,18 @@ export interface BootFailure {
  * and must be ended at the supplier too.
  */
 export async function settleLaunched(
-  db: Pick<Database, "command">,
+  db: Pick<Database, "command" | "sql">,
   launched: readonly { orderId: string; fence: number }[],
   now: Date,
 ): Promise<string[]> {
-  const values = [
-    launched.map((l) => l.orderId),
-    launched.map((l) => l.fence),
-    new Date(now.getTime() + LIMITS.attemptCheckMs),
-  ];
+  const nextCheckAt = new Date(now.getTime() + LIMITS.attemptCheckMs);
+  const [first] = launched;
+  if (first && launched.length === 1) {
+    // It holds no other lock while it waits for this one, so no deadlock can end it.
+    const stale = await db.sql<{ id: string }>(SETTLE_ONE, [first.orderId, first.fence, nextCheckAt]);
+    return stale.map((s) => s.id);
+  }
+  const values = [launched.map((l) => l.orderId), launched.map((l) => l.fence), nextCheckAt];
   // A command although it is one statement: it locks several attempts, and a deadlock then runs it again.
   const stale = await db.command((tx) => tx.sqlAndCommit<{ id: string }>(SETTLE, values));
   return stale.map((s) => s.id);
@@ -58,6 +61,12 @@ const SETTLE = `with settled as (
     where a.id = v.id and a.fence = v.fence and a.state = 'launching'
   )
   select id from compute.attempt where id = any($1) and state in ('failed', 'ended', 'gone')`;
+
+/** The same for one order: its plan is made once, where that for an array is made anew each time. */
+const SETTLE_ONE = `with settled as (
+    update compute.attempt set state = 'booting', next_check_at = $3 where id = $1 and fence = $2 and state = 'launching'
+  )
+  select id from compute.attempt where id = $1 and state in ('failed', 'ended', 'gone')`;
 
 /**
  * Ends an attempt whose command never ran, holds it against the offer, and sends the stage back to look for the next

@@ -59,3 +59,36 @@ test("a stage that never had a generation has no placement", async () => {
   const batch = await db.command((tx) => takeFairBatch(tx, REQUEST));
   expect(batch.find((s) => s.stageRunId === stageRunId)).toMatchObject({ generation: 0, placement: null });
 });
+
+/** As many stages of one workload each as the given one, all younger. */
+async function copies({ stageRunId, workloadId }: { stageRunId: string; workloadId: string }, count: number) {
+  await database.db.sql(
+    `with workloads as (
+       insert into compute.workload select (jsonb_populate_record(w, jsonb_build_object('id', 'wl_' || n))).*
+       from compute.workload w, generate_series(1, $3::int) n where w.id = $2)
+     insert into compute.stage select (jsonb_populate_record(s, jsonb_build_object('id', 'st_' || n,
+       'workload_id', 'wl_' || n, 'created_at', s.created_at + interval '1 second' * n))).*
+     from compute.stage s, generate_series(1, $3) n where s.id = $1`,
+    [stageRunId, workloadId, count],
+  );
+  await database.db.sql("analyze compute.stage, compute.workload");
+}
+
+test("one of a team's many stages is taken without a look at the others", async () => {
+  const { db } = database;
+  await db.sql("truncate compute.stage, compute.workload, compute.placement");
+  const oldest = await placingAgain();
+  await copies(oldest, 1_000);
+  const { taken, read } = await db.command(async (tx) => {
+    const looked = async () => {
+      const count = `select (sum(seq_tup_read) + sum(idx_tup_fetch))::bigint as n from pg_stat_xact_user_tables
+        where relid in ('compute.stage'::regclass, 'compute.workload'::regclass)`;
+      return (await tx.sql<{ n: bigint }>(count))[0]!.n;
+    };
+    const before = await looked();
+    const batch = await takeFairBatch(tx, { ...REQUEST, limit: 1 });
+    return { taken: batch.map((s) => s.stageRunId), read: (await looked()) - before };
+  });
+  expect(taken).toEqual([oldest.stageRunId]);
+  expect(read).toBeLessThan(10n);
+});

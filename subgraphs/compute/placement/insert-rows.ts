@@ -14,10 +14,13 @@ export async function insertRows<T extends object>(
   const [first] = rows;
   if (!first) return;
   const columns = Object.keys(first).map(columnName);
-  const documents = rows.map((row) => Object.fromEntries(Object.entries(row).map(([k, v]) => [columnName(k), v])));
+  const documents = rows.map((row) => {
+    const values = Object.values(row).map((value) => (typeof value === "bigint" ? value.toString() : value));
+    return Object.fromEntries(columns.map((column, i) => [column, values[i]]));
+  });
   const list = columns.join(", ");
   await q.sql(
     `insert into ${tableOf(type)} (${list}) select ${list} from jsonb_populate_recordset(null::${tableOf(type)}, $1::jsonb) ${conflict}`,
-    [JSON.stringify(documents, (_, value) => (typeof value === "bigint" ? value.toString() : value))],
+    [JSON.stringify(documents)],
   );
 }

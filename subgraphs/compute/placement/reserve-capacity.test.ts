@@ -53,6 +53,16 @@ test("seekers that come too late choose again", async () => {
   expect((await db.rows(Capacity, "order by t.id")).map((c) => c.slotsUsed)).toEqual([0, 1, 1, 0]);
 });
 
+test("a lone seeker gets its best candidate, the next one when that is full, and nothing when all are", async () => {
+  const alone = async () => {
+    const one = seeker("b", "c");
+    await db.command((tx) => reserve(tx, [one]));
+    return chosenBy([one])[0];
+  };
+  expect([await alone(), await alone(), await alone()]).toEqual(["b", "c", null]);
+  expect((await db.rows(Capacity, "order by t.id")).map((c) => c.slotsUsed)).toEqual([0, 1, 1, 0]);
+});
+
 test("a second choice is not waited for when another claim holds it and may be waiting for the first one", async () => {
   const seekers = [seeker("b"), seeker("c", "a", "d")];
   let runs = 0;

@@ -21,6 +21,8 @@ const ROUNDS = 5;
  * writing counts as full, and nothing is waited for.
  */
 export async function reserve(tx: Tx, seekers: readonly Seeker[], { passOver = false } = {}): Promise<void> {
+  const [first] = seekers;
+  if (first && seekers.length === 1 && !passOver && (await takeBest(tx, first))) return;
   const rooms = new Map<string, Room>();
   const held = new Set<string>();
   let open = seekers;
@@ -37,6 +39,14 @@ export async function reserve(tx: Tx, seekers: readonly Seeker[], { passOver = f
       open.filter((s) => s.chosen !== null),
     );
   }
+}
+
+/** Takes a lone seeker's best candidate without a look at what is free, which it usually has; whether it had. */
+async function takeBest(tx: Tx, seeker: Seeker): Promise<boolean> {
+  const [best] = seeker.ranked;
+  if (!best || !(await takeUsed(tx, best.offer.capacityId, add(NO_ROOM, best.need), true))) return false;
+  seeker.chosen = best;
+  return true;
 }
 
 /** Looks at the best few first: usually one of them has room. */

@@ -3,13 +3,13 @@ import type { OfferedEvent } from "../../../infra/db/offered-event.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { topics } from "../topics.ts";
 import { type WorkloadEventName, workloadMachine } from "../workload/workload.machine.ts";
-import { WorkloadEvent } from "../workload/workload-event.entity.ts";
+import type { WorkloadEvent } from "../workload/workload-event.entity.ts";
 import type { DueStage, DueWorkload } from "./fair-batch.ts";
-import { insertRows } from "./insert-rows.ts";
+import { manyOrOne, manyRows, oneRow } from "./json-rows.ts";
 
 /**
- * Moves and events of a batch of workloads whose rows are locked: what `moveWorkload` does for one, in two
- * statements for all of them and one write.
+ * Moves and events of a batch of workloads whose rows are locked: what `moveWorkload` does for one, in one
+ * statement for all of them.
  */
 export class WorkloadSteps {
   readonly #now: Date;
@@ -65,29 +65,40 @@ export class WorkloadSteps {
   }
 
   async write(tx: Tx): Promise<void> {
-    const changed = [...this.#changed.values()].map((c) => c.workload);
-    if (changed.length === 0) return;
-    const updated = tx.sql(
-      `update compute.workload w set status = v.status, revision = v.revision, event_seq = v.event_seq,
-         waiting_reason = v.waiting_reason, waiting_since = v.waiting_since, updated_at = greatest(w.updated_at, $7)
-       from unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::text[], $6::timestamptz[])
-         as v(id, status, revision, event_seq, waiting_reason, waiting_since)
-       where w.id = v.id`,
-      [
-        changed.map((w) => w.id),
-        changed.map((w) => w.status),
-        changed.map((w) => w.revision),
-        changed.map((w) => w.eventSeq),
-        changed.map((w) => w.waitingReason),
-        changed.map((w) => w.waitingSince),
-        this.#now,
-      ],
-    );
-    const inserted = insertRows(tx, WorkloadEvent, this.#events);
-    await Promise.all([updated, inserted, tx.offer(...this.#events.map(offered))]);
-    for (const { id } of changed) tx.wake(topics.workload(id));
+    if (this.#changed.size === 0) return;
+    const eventsOf = Map.groupBy(this.#events, (event) => event.workloadId);
+    const changed = [...this.#changed.values()].map(({ workload, tenantId }) => ({
+      workload_id: workload.id,
+      tenant_id: tenantId,
+      status: workload.status,
+      revision: workload.revision,
+      event_seq: workload.eventSeq,
+      waiting_reason: workload.waitingReason,
+      waiting_since: workload.waitingSince,
+      events: (eventsOf.get(workload.id) ?? []).map(({ id, seq, type, payload, createdAt }) => {
+        return { id, seq, type, payload, created_at: createdAt };
+      }),
+    }));
+    const { many, json } = manyOrOne(changed);
+    await Promise.all([tx.sql(many ? STEP_MANY : STEP_ONE, [json, this.#now]), tx.offer(...this.#events.map(offered))]);
+    for (const { workload_id } of changed) tx.wake(topics.workload(workload_id));
   }
 }
+
+/** `$1` the workloads with their events, `$2` now. */
+const stepFrom = (source: string) => `with step as materialized (
+    select * from ${source} as r(workload_id text, tenant_id text, status text, revision int, event_seq int,
+      waiting_reason text, waiting_since timestamptz, events jsonb)),
+  moved as (
+    update compute.workload w set status = r.status, revision = r.revision, event_seq = r.event_seq,
+      waiting_reason = r.waiting_reason, waiting_since = r.waiting_since, updated_at = greatest(w.updated_at, $2)
+    from step r where w.id = r.workload_id and w.tenant_id = r.tenant_id)
+  insert into compute.workload_event (id, tenant_id, workload_id, seq, type, payload, created_at)
+  select e.id, r.tenant_id, r.workload_id, e.seq, e.type, e.payload, e.created_at
+  from step r, jsonb_to_recordset(r.events) as e(id text, seq int, type text, payload jsonb, created_at timestamptz)`;
+
+const STEP_ONE = stepFrom(oneRow("$1"));
+const STEP_MANY = stepFrom(manyRows("$1"));
 
 function offered({ id, tenantId, workloadId, type, payload, createdAt }: WorkloadEvent): OfferedEvent {
   return { tenantId, eventId: id, type, subject: { workload_id: workloadId }, payload, now: createdAt };
