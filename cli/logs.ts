@@ -40,14 +40,27 @@ export async function followLogs(client: Client, workloadId: string, known?: str
     line.clear();
     note(sentence);
   };
-  const patience = new Patience({ tell });
+  // Not the command that was given: another submit would be another workload.
+  const patience = new Patience({ tell, later: `nodus logs -f ${workloadId} shows its output from the beginning` });
   const waits = tellWaits(client, workloadId, tell, logged.signal);
   waits.catch(() => {}); // told once the log has ended
+  const stay = tellWhenLeft(workloadId, tell);
   await readToEnd(client, workloadId, line, patience).finally(() => logged.abort());
+  stay();
   await waits;
   const end = await patience.through(() => stateOf(client, workloadId));
   note(`${end.status}${end.reason ? ` (${end.reason})` : ""}${end.message ? `: ${end.message}` : ""}`);
   if (end.status !== "completed") process.exitCode = 1;
+}
+
+/** Says at Ctrl-C that only the looking on ends, and how to look on again. The function that it returns takes that back. */
+function tellWhenLeft(workloadId: string, tell: (sentence: string) => void): () => void {
+  const leave = () => {
+    tell(`The workload goes on: nodus logs -f ${workloadId} follows it again, nodus cancel ${workloadId} ends it.`);
+    process.kill(process.pid, "SIGINT"); // nobody listens any more: ends as any interrupted program does
+  };
+  process.once("SIGINT", leave);
+  return () => void process.off("SIGINT", leave);
 }
 
 async function readToEnd(client: Client, workloadId: string, line: WaitLine, patience: Patience): Promise<void> {

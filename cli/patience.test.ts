@@ -39,6 +39,15 @@ test("a platform that stays away is given up after the time that was told", asyn
   expect(world.now).toBeLessThan(GIVE_UP_AFTER_MS + 5_001);
 });
 
+test("what is given up ends with what the person can do then", async () => {
+  let now = 0;
+  const sleep = async (ms: number) => {
+    now += ms;
+  };
+  const patience = new Patience({ tell: () => {}, nowMs: () => now, sleep, later: "look again" });
+  await expect(patience.through(() => Promise.reject(LOST))).rejects.toThrow(/ for 5 minutes: look again\.$/);
+});
+
 test("a stream that breaks again and again at once is given up, though the platform answers in between", async () => {
   const { world, patience } = hurried();
   const stream = async () => {

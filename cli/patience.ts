@@ -15,12 +15,15 @@ export interface PatienceWorld {
   /** Milliseconds since any fixed moment. */
   nowMs(): number;
   sleep(ms: number, signal?: AbortSignal): Promise<unknown>;
+  /** What the person can do once it was given up, as the end of a sentence. */
+  readonly later: string;
 }
 
 const REAL: PatienceWorld = {
   tell: note,
   nowMs: () => performance.now(),
   sleep: (ms, signal) => sleep(ms, undefined, { signal }),
+  later: "run the command again later",
 };
 
 /**
@@ -59,7 +62,7 @@ export class Patience {
       this.#world.tell(`${error.message} Trying again for up to ${minutes} minutes.`);
     }
     if (now - this.#lostAtMs >= GIVE_UP_AFTER_MS)
-      throw new PlatformLost(`${error.message} It has been away for ${minutes} minutes: run the command again later.`);
+      throw new PlatformLost(`${error.message} It has been away for ${minutes} minutes: ${this.#world.later}.`);
     await this.#world.sleep(this.#pauseMs, signal).catch(ignoreAbort);
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
   }
