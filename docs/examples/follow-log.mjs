@@ -2,10 +2,16 @@
 import { createClient } from "graphql-ws";
 import WebSocket from "ws";
 
+const { NODUS_BASE_URL = "http://127.0.0.1:4000", NODUS_API_KEY } = process.env;
+const id = process.argv[2];
+if (!id || !NODUS_API_KEY) {
+  console.error("usage: node follow-log.mjs wl_…, with NODUS_API_KEY, and NODUS_BASE_URL where it is another one");
+  process.exit(2);
+}
 const client = createClient({
-  url: `${process.env.NODUS_BASE_URL.replace("http", "ws")}/graphql`,
+  url: `${NODUS_BASE_URL.replace("http", "ws")}/graphql`,
   webSocketImpl: WebSocket,
-  connectionParams: { Authorization: `Bearer ${process.env.NODUS_API_KEY}` },
+  connectionParams: { Authorization: `Bearer ${NODUS_API_KEY}` },
 });
 const query = `subscription logs($id: ID!, $after: String) {
   workloadLogs(workloadId: $id, after: $after) { data cursor complete }
@@ -14,14 +20,30 @@ const query = `subscription logs($id: ID!, $after: String) {
 let after = null;
 for (let complete = false; !complete; ) {
   try {
-    for await (const { data, errors } of client.iterate({ query, variables: { id: process.argv[2], after } })) {
+    for await (const { data, errors } of client.iterate({ query, variables: { id, after } })) {
       if (errors) throw errors;
       process.stdout.write(Buffer.from(data.workloadLogs.data, "base64"));
       ({ cursor: after, complete } = data.workloadLogs);
     }
   } catch (error) {
-    if (![error].flat().every((e) => !e.extensions || e.extensions.status >= 502)) throw error; // refused
+    const refusal = refusalIn(error);
+    if (refusal) {
+      console.error(refusal);
+      process.exitCode = 1;
+      break;
+    }
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
 }
 await client.dispose();
+
+/** Why trying again would not help; null for what passes: a connection that broke, a part that is away. */
+function refusalIn(error) {
+  if (Array.isArray(error)) {
+    const refused = error.find(({ extensions }) => !(extensions?.status >= 502));
+    return refused ? `${refused.extensions?.code}: ${refused.message}` : null;
+  }
+  // The server closes the socket so: 4401 for a key that does not count, 4408 when only time ran out.
+  const refused = error.code >= 4400 && error.code < 4500 && error.code !== 4408;
+  return refused ? `${error.code}: ${error.reason}` : null;
+}

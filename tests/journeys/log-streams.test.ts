@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { expect, test } from "vitest";
 import { projectFile } from "../../infra/telemetry/project-root.ts";
+import { beginCommand } from "../support/command-line.ts";
 import { sharedPlatform } from "../support/platform.ts";
 import { builtCommandLine } from "../support/platform-build.ts";
 import type { PlatformClient } from "../support/platform-client.ts";
@@ -193,6 +194,25 @@ test("the documented program follows a log to its end, and is refused what is no
   expect(followed).toEqual({ stdout: "step 1\nstep 2\nstep 3\nstep 4\nstep 5\n", stderr: "", failed: false });
   const refused = await program([projectFile("docs/examples/follow-log.mjs"), "wl_unknown"]);
   expect(refused).toMatchObject({ stdout: "", stderr: expect.stringContaining("not_found"), failed: true });
+  expect(refused.stderr).not.toContain("node:internal");
+  const stranger = await program([projectFile("docs/examples/follow-log.mjs"), id], process.execPath, "nk_wrong");
+  expect(stranger).toMatchObject({ stdout: "", stderr: expect.stringContaining("4401: unauthorized"), failed: true });
+  const aimless = await program([projectFile("docs/examples/follow-log.mjs")]);
+  expect(aimless).toMatchObject({ stdout: "", stderr: expect.stringContaining("usage: "), failed: true });
+});
+
+test("whoever stops following is told that the work goes on, and the work does", { timeout: 60_000 }, async () => {
+  const client = platform().admin;
+  const id = await submit(client, script("echo begun; sleep 120"));
+  const environment = { NODUS_BASE_URL: client.origin, NODUS_API_KEY: client.key! };
+  const following = await beginCommand(["logs", "-f", id], environment);
+  await until("the output is shown", () => following.stdout() === "begun\n");
+  process.kill(following.pid, "SIGINT");
+  const { stderr } = await following.ended;
+  expect(stderr).toContain(`The workload goes on: nodus logs -f ${id} follows it again, nodus cancel ${id} ends it.`);
+  const { workload } = await client.query("query($id: ID!) { workload(id: $id) { status } }", { id });
+  expect(workload.status).toBe("running");
+  await cancel(client, id);
 });
 
 test("a reader of the command line that has read enough ends it without a word", { timeout: 60_000 }, async () => {
@@ -208,9 +228,9 @@ test("a reader of the command line that has read enough ends it without a word",
 function program(
   args: string[],
   file = process.execPath,
+  key = platform().admin.key!,
 ): Promise<{ stdout: string; stderr: string; failed: boolean }> {
-  const { origin, key } = platform().admin;
-  const env = { PATH: process.env.PATH, NODUS_BASE_URL: origin, NODUS_API_KEY: key! };
+  const env = { PATH: process.env.PATH, NODUS_BASE_URL: platform().admin.origin, NODUS_API_KEY: key };
   return new Promise((resolve) =>
     execFile(file, args, { env, timeout: 30_000 }, (error, stdout, stderr) =>
       resolve({ stdout, stderr, failed: error !== null }),
