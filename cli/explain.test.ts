@@ -11,6 +11,10 @@ test.each([
   [withCode("EADDRINUSE"), "set PORT"],
   [withCode("EROFS"), "NODUS_DATA_DIR"],
   [withCode("EACCES"), "NODUS_DATA_DIR"],
+  [withCode("55P03"), "holds a row"],
+  [new Error("a statement failed", { cause: withCode("55P03") }), "holds a row"],
+  [withCode("57P01"), "The database went away"],
+  [new Error("Connection terminated unexpectedly"), "The database went away"],
 ])("%s is told in a sentence and without a stack", (error, part) => {
   expect(explain(error)).toContain(part);
   expect(explain(error)).not.toContain("    at ");
