@@ -62,6 +62,20 @@ test("a row that somebody holds leaves other teams and all reads their connectio
   expect(await db.sql("select n from team where id = 'a'")).toEqual([{ n: 1 }]);
 }, 60_000);
 
+test("a statement that waits for a held row keeps nothing else waiting that was asked for with it", async () => {
+  await admin.query("begin");
+  await admin.query("update team set n = 100 where id = 'a'");
+  let hasFailed = false;
+  const write = failure(db.sql("update team set n = n + 1 where id = 'a'")).finally(() => {
+    hasFailed = true;
+  });
+  const locking = failure(db.sql("select n from team where id = 'a' for update"));
+  expect(await db.sql("select count(*)::int as teams from team")).toEqual([{ teams: 2 }]);
+  expect(hasFailed).toBe(false);
+  expect([await write, await locking]).toMatchObject([{ code: "55P03" }, { code: "55P03" }]);
+  await admin.query("rollback");
+}, 20_000);
+
 test("a command that leaves its transaction open has lost it, writes nothing and is told to come again", async () => {
   const [before] = await db.sql<{ n: number }>("select n from team where id = 'b'");
   const slow = db.ofTeam("b").command(async (tx) => {

@@ -13,7 +13,8 @@ interface Waiting {
 /**
  * Statements outside of transactions, each its own autocommit. Those that are asked for in the same turn of the event
  * loop leave in one write and come back in one read, where a connection for each would cost both processes a wake-up
- * per statement; that is most of what a short statement costs. They neither share a snapshot nor their failures.
+ * per statement; that is most of what a short statement costs. They neither share a snapshot nor their failures. What may
+ * have to wait for somebody's lock leaves by itself: answers come in order, and a read would wait with it.
  */
 export class Statements {
   readonly #pool: pg.Pool;
@@ -33,8 +34,10 @@ export class Statements {
   #sendAll(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (let at = 0; at < waiting.length; at += PER_CONNECTION)
-      void this.#sendTogether(waiting.slice(at, at + PER_CONNECTION));
+    const reads = waiting.filter(isRead);
+    for (let at = 0; at < reads.length; at += PER_CONNECTION)
+      void this.#sendTogether(reads.slice(at, at + PER_CONNECTION));
+    for (const write of waiting) if (!isRead(write)) void this.#sendTogether([write]);
   }
 
   async #sendTogether(statements: readonly Waiting[]): Promise<void> {
@@ -53,6 +56,11 @@ export class Statements {
     await Promise.all(answers);
     client.release(); // one that was lost is not taken back by the pool
   }
+}
+
+/** Whether a statement waits for nobody's rows. */
+function isRead({ text }: Waiting): boolean {
+  return /^\s*select\b(?!.*\bfor\s+(no\s+key\s+)?(update|share)\b)/is.test(text);
 }
 
 /** What `send` gives the connection leaves together. */
