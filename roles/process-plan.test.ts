@@ -68,6 +68,9 @@ test.each([
   ],
   [{ NODUS_ROLES: "worker" }, "DATABASE_URL must be set"],
   [{ DATABASE_URL: "postgres://db/nodus?options=-c%20search_path%3Dx" }, "DATABASE_URL must not carry options"],
+  [{ DATABASE_URL: "postgres://db/nodus?sslmod=verify-full" }, "DATABASE_URL must not carry sslmod, "],
+  [{ DATABASE_URL: "postgres://db/nodus?sslMode=verify-full" }, "DATABASE_URL must not carry sslMode, "],
+  [{ DATABASE_URL: "postgres://db/nodus?sslmode=verify_full" }, "DATABASE_URL must have one of these as its sslmode: "],
 ])("settings that do not go together are refused by name: %j", (environment, problem) => {
   expect(problemsOf(environment)).toEqual([expect.stringContaining(problem)]);
 });

@@ -1,4 +1,5 @@
 import path from "node:path";
+import { parameterProblem } from "./database-url.ts";
 import { Unacceptable } from "./setting-parsers.ts";
 import { type Role, SETTINGS, type Setting } from "./setting-table.ts";
 
@@ -109,8 +110,8 @@ function contradictions(parsed: Parsed): string[] {
   const apart = !parsed.roles.includes("all") && parsed.roles.some((role) => role !== "host-agent");
   if (apart && parsed.databaseUrl === null)
     problems.push("DATABASE_URL must be set when NODUS_ROLES is not all: separate processes share one PostgreSQL.");
-  if (parsed.databaseUrl !== null && new URL(parsed.databaseUrl).searchParams.has("options"))
-    problems.push("DATABASE_URL must not carry options: parts of the platform set connection options of their own.");
+  const parameter = parsed.databaseUrl === null ? null : parameterProblem(parsed.databaseUrl);
+  if (parameter !== null) problems.push(parameter);
   if (parsed.logCaptureMib > parsed.logCommittedMib)
     problems.push("NODUS_LOG_CAPTURE_MIB must not be above NODUS_LOG_COMMITTED_MIB.");
   return problems;
