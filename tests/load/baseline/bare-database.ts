@@ -9,6 +9,7 @@ export class BareDatabase implements Queryer {
 
   constructor(url: string, connections = 20) {
     this.pool = new pg.Pool({ connectionString: url, max: connections, Client: PreparingClient });
+    this.pool.on("error", () => {}); // an idle connection that the server ends; who needs one is told
   }
 
   async sql<R>(text: string, values: readonly unknown[] = []): Promise<R[]> {
