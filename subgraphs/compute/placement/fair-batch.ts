@@ -116,7 +116,7 @@ const firstTenant = (range: string, wrapped: string) =>
 
 /**
  * `$3` afterTenant, `$4` limit, `$5` now. The round goes up from `$3`, then from the beginning up to `$3`. A tenant's stages
- * come in the order of the index `stage_fair`: any other has more of them read and sorted than are taken.
+ * come in the order of the index `stage_in_order`: any other has more of them read and sorted than are taken.
  */
 const TAKE = `with recursive round(tenant_id, wrapped, n) as (
     select first.*, 1 from (
@@ -137,7 +137,7 @@ const TAKE = `with recursive round(tenant_id, wrapped, n) as (
     join compute.workload w on w.id = s.workload_id and w.status not in ('completed', 'failed', 'cancelled')
       and (w.complete_by is null or w.complete_by > $5)
     where ${DUE} and s.tenant_id = r.tenant_id
-    order by s.created_at, s.next_try_at
+    order by s.created_at, s.next_try_at, s.id
     limit (select ceil($4::float8 / count(*))::int from round)
     for update of s, w skip locked
   ) d order by r.n, d.created_at, d.stage_run_id`;

@@ -66,8 +66,8 @@ export interface PinnedAssetSpec {
   expression: `create index stage_to_place on compute.stage (next_try_at) where status = 'placing'`,
 })
 @Index({
-  name: "stage_fair",
-  expression: `create index stage_fair on compute.stage (tenant_id, created_at, next_try_at) where status = 'placing'`,
+  name: "stage_in_order",
+  expression: `create index stage_in_order on compute.stage (tenant_id, created_at, next_try_at, id) where status = 'placing'`,
 })
 export class Stage {
   /** Row id; `stageId` is what people call it. */
