@@ -11,6 +11,7 @@ import type { Drain } from "../infra/telemetry/drain.ts";
 import type { Settings } from "../infra/telemetry/environment.ts";
 import type { Logger } from "../infra/telemetry/logger.ts";
 import { Metrics } from "../infra/telemetry/metrics.ts";
+import { unreadableCount } from "../subgraphs/data/secret/rewrap-sealed.ts";
 import { SecretBox } from "../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../subgraphs/data/secret/secret-pins.ts";
 import { agreementsOf } from "./agreements.ts";
@@ -67,6 +68,9 @@ export async function openParts(settings: Settings, plan: ProcessPlan, logger: L
   });
   drain.onClose("fetches", () => fetch.close());
   const secretBox = new SecretBox(keys.secrets, keys.otherSecrets);
+  const unreadable = await unreadableCount(db, secretBox);
+  if (unreadable > 0)
+    logger.warn({ unreadable }, "stored secrets were encrypted with a master key that this process does not have");
   return {
     settings,
     logger,

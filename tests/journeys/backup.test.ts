@@ -75,8 +75,11 @@ test("without the key file everything but the secrets is there, and the platform
   timeout: 90_000,
 }, async () => {
   expect(await restored.stop()).toBe(0);
+  const told = "stored secrets were encrypted with a master key that this process does not have";
+  expect(restored.output).not.toContain(told);
   rmSync(path.join(restored.dataDir, "master.key"));
   await restored.start();
+  expect(restored.output).toContain(told);
   const client = restored.admin;
   const { id, assetId, ...kept } = before;
   expect(await everything(client, id, assetId)).toEqual(kept);
