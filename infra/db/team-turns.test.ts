@@ -47,13 +47,23 @@ test("a team's commands have half of the connections, and begin in the order in 
   expect(mine.map(({ seen }) => seen.began)).toEqual([true, true, true, true, true, false]);
 });
 
-test("who waits too long for a turn is told so, and nothing of it was begun", async () => {
+test("a team that has much to do waits as long as for a connection, is told so then, and nothing of it was begun", async () => {
   const mine = commands("a", 5);
-  await vi.advanceTimersByTimeAsync(LIMITS.commandTurnMs);
+  await vi.advanceTimersByTimeAsync(LIMITS.databaseConnectionWaitMs - 1);
+  expect(mine.map(({ seen }) => seen.end)).toEqual(["", "", "", "", ""]);
+  await vi.advanceTimersByTimeAsync(1);
   expect(mine.map(({ seen }) => seen.end)).toEqual(["", "", "", "", "TeamBusy"]);
   await mine[0]!.finish();
   expect(mine[4]!.seen.began).toBe(false);
   expect(begun([command("a")])).toBe(1);
+});
+
+test("once something of the team is held, who waits for a turn is told so soon", async () => {
+  const mine = commands("a", 6);
+  await vi.advanceTimersByTimeAsync(LIMITS.commandTurnMs);
+  await mine[0]!.fail();
+  await vi.advanceTimersByTimeAsync(LIMITS.commandTurnMs);
+  expect(mine.map(({ seen }) => seen.end)).toEqual(["Error", "", "", "", "TeamBusy", "TeamBusy"]);
 });
 
 test("after a wait in vain the team goes one at a time, until a while later one of them does not wait in vain", async () => {

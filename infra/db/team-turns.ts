@@ -96,20 +96,31 @@ export class TeamTurns {
     return team.isHeld;
   }
 
-  /** Waits for the team's turn, and takes it. */
+  /**
+   * Waits for the team's turn, and takes it: as long as others wait for a connection where the team has only much to do,
+   * and shortly where something of it is held.
+   */
   #turn(team: Standing): Promise<boolean> {
+    const lastMs = this.#nowMs() + LIMITS.databaseConnectionWaitMs;
     return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout;
       const waiting: Waiting = {
         start: () => {
           clearTimeout(timer);
           resolve(this.#start(team));
         },
       };
-      const timer = setTimeout(() => {
+      const look = () => {
+        const leftMs = team.isHeld ? 0 : lastMs - this.#nowMs();
+        if (leftMs > 0) {
+          timer = setTimeout(look, Math.min(leftMs, LIMITS.commandTurnMs));
+          return;
+        }
         team.waiting.splice(team.waiting.indexOf(waiting), 1);
         if (team.waiting.length === 0) this.#queued.delete(team);
         reject(new TeamBusy());
-      }, LIMITS.commandTurnMs);
+      };
+      timer = setTimeout(look, LIMITS.commandTurnMs);
       team.waiting.push(waiting);
       this.#queued.add(team);
     });

@@ -84,7 +84,7 @@ export const LIMITS = {
   lockWaitMs: 2_000,
   /** The same for a command that a caller waits for. */
   requestLockWaitMs: 3_000,
-  /** How long a team's command waits until one of the team's others has ended, when those use all that the team may. */
+  /** How long a team's command waits for its turn while something of the team is held; otherwise as for a connection. */
   commandTurnMs: 2_000,
   /** After a team's command has waited for a lock in vain, its commands go one at a time for at least this long. */
   heldTeamMs: 2_000,
