@@ -58,15 +58,10 @@ function leaveNothingBehind(world: World): void {
     process.once(signal, () => void world.close().finally(() => process.exit(code)));
 }
 
+/** Null for an option that there is not, and for a value that means nothing. */
 function readWish(): Wish | null {
-  const { values } = parseArgs({
-    options: {
-      release: { type: "string", multiple: true, default: [...RELEASES] },
-      examples: { type: "string", default: "60" },
-      seed: { type: "string", default: String(Date.now() % 1_000_000) },
-      only: { type: "string" },
-    },
-  });
+  const values = optionsGiven();
+  if (values === null) return null;
   const releases = RELEASES.filter((release) => values.release.includes(release));
   const [examplesPerOperation, seed] = [Number(values.examples), Number(values.seed)];
   const isGood = releases.length === values.release.length && examplesPerOperation > 0 && Number.isInteger(seed);
@@ -78,6 +73,22 @@ function readWish(): Wish | null {
     clients: values.only !== "requests",
     requests: values.only !== "clients",
   };
+}
+
+function optionsGiven() {
+  try {
+    return parseArgs({
+      options: {
+        release: { type: "string", multiple: true, default: [...RELEASES] },
+        examples: { type: "string", default: "60" },
+        seed: { type: "string", default: String(Date.now() % 1_000_000) },
+        only: { type: "string" },
+      },
+    }).values;
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`); // such as an option that there is not
+    return null;
+  }
 }
 
 interface Installed {

@@ -8,16 +8,7 @@ const USAGE = `usage: npm run soak -- [--hours 1.5] [--seed 7] [--streams 10000]
 `;
 
 const root = path.resolve(import.meta.dirname, "../../..");
-const { values } = parseArgs({
-  options: {
-    hours: { type: "string" },
-    seed: { type: "string", default: String(Date.now() % 1_000_000) },
-    streams: { type: "string", default: "10000" },
-    layout: { type: "string" },
-    round: { type: "string" },
-    times: { type: "string", default: "1" },
-  },
-});
+const values = optionsGiven();
 const options = {
   // A round that is repeated ends by its count, unless it was told a time.
   hours: Number(values.hours ?? (values.round === undefined ? 1 : 24)),
@@ -28,10 +19,7 @@ const options = {
   times: Number(values.times),
 };
 const whole = [options.seed, options.streams, options.times];
-if (!(options.hours > 0) || !whole.every((number) => Number.isInteger(number) && number >= 0)) {
-  process.stderr.write(USAGE);
-  process.exit(2);
-}
+if (!(options.hours > 0) || !whole.every((number) => Number.isInteger(number) && number >= 0)) refuse();
 const runner = path.join(root, "node_modules", "vitest", "vitest.mjs");
 const config = path.join("tests", "load", "soak", "vitest.config.ts");
 process.exitCode = await handOver(pinnedNode(root), [runner, "run", "--config", config, "--reporter=dot"], {
@@ -42,3 +30,20 @@ process.exitCode = await handOver(pinnedNode(root), [runner, "run", "--config", 
     PATH: `${path.join(root, "node_modules", ".bin")}:${process.env.PATH}`,
   },
 });
+
+function optionsGiven() {
+  const text = { type: "string" };
+  const seed = { ...text, default: String(Date.now() % 1_000_000) };
+  const times = { ...text, default: "1" };
+  const streams = { ...text, default: "10000" };
+  try {
+    return parseArgs({ options: { hours: text, seed, streams, layout: text, round: text, times } }).values;
+  } catch (error) {
+    return refuse(`${error.message}\n`);
+  }
+}
+
+function refuse(why = "") {
+  process.stderr.write(why + USAGE);
+  process.exit(2);
+}
