@@ -65,6 +65,8 @@ describe("an option's value that is not acceptable is refused with what would do
     [["sim", "--days", "1", "--hours", "1"], /--hours <n>' cannot be used with option '--days <n>'/],
     [["sim", "--seeds", "0"], /--seeds.*1 or more/],
     [["sim", "--jobs", "many"], /--jobs.*whole number/],
+    [["sim", "--trace", "/nowhere/trace.txt"], /--trace \/nowhere\/trace.txt: the file cannot be written/],
+    [["submit", "--key", "", "true"], /--key.*must not be empty/],
     [["submit", "--cpu", "--gpu", "H100", "true"], /--cpu' cannot be used with option '--gpu <family>'/],
     [["submit", "--gpu-count", "3", "true"], /--gpu-count.*1, 2, 4, 8/],
     [["submit", "--memory-gb", "-1", "true"], /--memory-gb.*above 0/],

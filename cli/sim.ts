@@ -1,4 +1,5 @@
-import { createWriteStream, type WriteStream } from "node:fs";
+import type { WriteStream } from "node:fs";
+import { open } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { finished } from "node:stream/promises";
 import { type Happenings, sumOf } from "../roles/simulation/happenings.ts";
@@ -26,8 +27,9 @@ export async function sim(options: SimOptions): Promise<void> {
   const durationMs = (days === undefined ? hours : days * 24) * HOUR_MS;
   const jobs = Math.min(count, options.jobs === "cores" ? availableParallelism() : options.jobs);
   if (options.trace && jobs > 1) throw new ClientError("--trace writes down one world at a time: leave --jobs out.");
-  const trace = options.trace ? createWriteStream(options.trace) : null;
   const interrupted = new AbortController();
+  const trace = options.trace ? await traceFile(options.trace) : null;
+  trace?.on("error", (error) => interrupted.abort(unwritable(options.trace!, error))); // such as a disk that is full
   for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.once(signal, () => interrupted.abort(new ClientError(`${signal}: the simulation was ended.`)));
   const tally = new Tally();
@@ -50,7 +52,7 @@ export async function sim(options: SimOptions): Promise<void> {
     });
   } finally {
     trace?.end();
-    if (trace) await finished(trace);
+    if (trace && !trace.errored) await finished(trace);
     if (tally.seeds > 1 || interrupted.signal.aborted) process.stdout.write(`${tally.text()}\n`);
   }
 }
@@ -60,6 +62,18 @@ async function together(times: number, interrupted: AbortController, work: () =>
   const all = Array.from({ length: times }, () => work().catch((error: Error) => interrupted.abort(error)));
   await Promise.all(all);
   interrupted.signal.throwIfAborted();
+}
+
+async function traceFile(file: string): Promise<WriteStream> {
+  try {
+    return (await open(file, "w")).createWriteStream();
+  } catch (error) {
+    throw unwritable(file, error as Error);
+  }
+}
+
+function unwritable(file: string, error: Error): ClientError {
+  return new ClientError(`--trace ${file}: the file cannot be written (${error.message}).`);
 }
 
 function lineTo(trace: WriteStream): (line: string) => void {

@@ -3,7 +3,7 @@ import { readSettings } from "../infra/telemetry/environment.ts";
 import { DEFAULT_ORIGIN } from "../infra/telemetry/setting-table.ts";
 import { WORKLOAD_STATES } from "../subgraphs/compute/workload/workload.machine.ts";
 import { type Client, ClientError, connect } from "./client.ts";
-import { amount, dollars, instant, pair, wholeNumber, wordsOf } from "./options.ts";
+import { amount, dollars, filled, instant, pair, wholeNumber, wordsOf } from "./options.ts";
 
 /** What a list may be narrowed to. */
 const LISTED = ["active", "terminal", ...WORKLOAD_STATES] as const;
@@ -31,7 +31,7 @@ export function addUserCommands(program: Command): void {
     .option("--complete-by <time>", "RFC 3339 deadline", instant)
     .option("--secret <name...>", "secrets, as NODUS_SECRET_<name>")
     .option("--allow <host...>", "hosts that it may reach")
-    .option("--key <key>", "idempotency key; a fresh one unless given")
+    .option("--key <key>", "idempotency key; a fresh one unless given", filled)
     .option("-f, --follow", "show its output until it ends")
     .action(async (command: string[], options) => {
       const { submit } = await import("./submit.ts");
