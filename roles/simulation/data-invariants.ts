@@ -28,9 +28,11 @@ const WAIT_MS = `case when d.tries = 0 then 0
   else (array[${RETRY_WAITS_MS.join(", ")}])[least(d.tries, ${RETRY_WAITS_MS.length})] end + ${LIMITS.clockStepMs}`;
 
 /**
- * Teams with something to send, by a text that is another one after every attempt. What lies farther ahead than a wait
- * can be, now is `$3`, is from before the clock was set back.
+ * Teams with something to send, by a text that is another one after every attempt, and deliveries whose next try lies
+ * farther ahead than a wait can be: those are from before the clock was set back. Now is `$3`.
  */
 export const DUE_DELIVERIES = `
   select 'send for ' || d.tenant_id || ' after ' || sum(d.attempts) from data.webhook_delivery d group by d.tenant_id
-  having bool_or(d.state = 'pending' and (d.due_at <= $3 or d.due_at > $3 + make_interval(secs => (${WAIT_MS}) / 1000.0)))`;
+  having bool_or(d.state = 'pending' and d.due_at <= $3)
+  union all select 'send ' || d.id || ' at ' || d.due_at from data.webhook_delivery d
+  where d.state = 'pending' and d.due_at > $3 + make_interval(secs => (${WAIT_MS}) / 1000.0)`;

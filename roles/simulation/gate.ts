@@ -168,6 +168,13 @@ class LostConnection extends Error {
   }
 }
 
+const shortened = new Map<string, string>();
+
+/** Statements have few texts, and are passed thousands of times. */
 function short(text: string): string {
-  return text.trim().replace(/\s+/g, " ").slice(0, 70);
+  const before = shortened.get(text);
+  if (before !== undefined) return before;
+  const now = text.trim().replace(/\s+/g, " ").slice(0, 70);
+  shortened.set(text, now);
+  return now;
 }

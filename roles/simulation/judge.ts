@@ -12,6 +12,7 @@ import {
 import { Outside, type RowsSaid } from "./outside.ts";
 import type { SimulationDatabase } from "./simulation-database.ts";
 import type { World } from "./world.ts";
+import { ROWS_WENT } from "./written.ts";
 
 /** What a judge has looked at. */
 export interface Looks {
@@ -26,6 +27,7 @@ export interface Looks {
 interface Reserved extends Record<(typeof RESOURCES)[number] | `${(typeof RESOURCES)[number]}_used`, number> {
   id: string;
 }
+const OUTBOX_TABLE = "infra.outbox";
 const RESOURCES = ["slots", "cpu_millis", "memory_mb", "gpus"] as const;
 
 interface OpenOrder {
@@ -50,6 +52,7 @@ export class Judge {
   #openWorkloads: readonly string[] = [];
   #said: RowsSaid = { openOrders: new Set(), wantedOrders: new Set(), appliedSeq: new Map(), due: [] };
   #nearSinceFull = 0;
+  #steppedMs = 0;
 
   constructor(world: World, database: SimulationDatabase, fullLookEvery: number) {
     this.#world = world;
@@ -61,8 +64,11 @@ export class Judge {
   /** What is wrong now; empty when nothing is. */
   async look(): Promise<string[]> {
     const { written } = this.#world;
-    if (written.size === 0) return this.#outside.look(this.#said);
+    const stepped = this.#clockWasSet();
+    if (written.size === 0 && !stepped) return this.#outside.look(this.#said);
     const sentences = sentencesOver(written);
+    if (stepped && !sentences.includes(DUE)) sentences.push(DUE);
+    if (this.#canWait(sentences)) return this.#outside.look(this.#said);
     written.clear();
     if (sentences.length === 0) return this.#outside.look(this.#said);
     if (this.#nearSinceFull + 1 >= this.#fullLookEvery) return this.everything();
@@ -75,6 +81,24 @@ export class Judge {
     this.#nearSinceFull = 0;
     this.looks.full++;
     return this.#askAbout(EVERY_SENTENCE, "all");
+  }
+
+  /** What is due is told by the wall clock, also when nobody has written since. */
+  #clockWasSet(): boolean {
+    const { steppedMs } = this.#world.clock;
+    const wasSet = steppedMs !== this.#steppedMs;
+    this.#steppedMs = steppedMs;
+    return wasSet;
+  }
+
+  /**
+   * Jobs that have left the outbox can be told from those that were in it at any later look, as long as none comes in
+   * between; so a relay's rounds, of which most find nothing, need no look of their own.
+   */
+  #canWait(sentences: readonly string[]): boolean {
+    const { written } = this.#world;
+    const onlyLeft = sentences.every((one) => one === OUTBOX) && written.get(OUTBOX_TABLE) === ROWS_WENT;
+    return onlyLeft && this.#fullLookEvery > 1;
   }
 
   async #askAbout(sentences: readonly string[], of: "all" | "recent"): Promise<string[]> {

@@ -69,7 +69,8 @@ const statements = new Map<string, string>();
 export function sentencesOver(written: Written): string[] {
   return SENTENCES.filter(({ tables, words }) =>
     [...written].some(
-      ([table, columns]) => tables.has(table) && (columns === null || [...columns].some((column) => words.has(column))),
+      ([table, columns]) =>
+        tables.has(table) && (!(columns instanceof Set) || [...columns].some((column) => words.has(column))),
     ),
   ).map(({ sentence }) => sentence);
 }

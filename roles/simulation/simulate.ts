@@ -68,7 +68,7 @@ const OWNER_ACTS_EVERY_MS = 90_000;
 /** How often something goes wrong. */
 const MISCHIEF_EVERY_MS = 30_000;
 /** How long after things stop going wrong the customers wait before they ask for the end of what is left. */
-const PATIENCE_MS = 2 * HOUR_MS;
+const PATIENCE_MS = HOUR_MS;
 /** How long everything may then take to end. */
 const LAST_MS = 30 * MINUTE_MS;
 /** After so many looks at what was written, all is looked at, unless it is said otherwise. */

@@ -1,6 +1,7 @@
 import type { Database } from "../../infra/db/database.ts";
 import type { Driver } from "../../infra/drivers/driver.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
+import { LIMITS } from "../../infra/kernel/limits.ts";
 import { Sleepers } from "../../infra/live/wakeups.ts";
 import type { PostPort } from "../../infra/net/post-https.ts";
 import { PrivateExceptions } from "../../infra/net/public-address.ts";
@@ -51,12 +52,16 @@ import type { HappeningCounter } from "./happenings.ts";
 import type { QueuedJob, RunEnd } from "./memory-queue.ts";
 import type { MemoryStore } from "./memory-store.ts";
 
-/**
- * Relay and reconcilers look more rarely than in a deployment: most looks find nothing, and they are what costs real
- * time. Offers must still be asked for more often than a supplier counts as silent.
- */
-const MOST_BETWEEN_LOOKS_MS = 20_000;
-const RELAY_PACE = 8;
+/** Relay and reconcilers look more rarely than in a deployment: most looks find nothing and still cost real time. */
+const RELAY_PACE = 16;
+/** Offers have to be asked for more often than a supplier counts as silent; a round comes up to a quarter late. */
+const OFFERS_EVERY_MS = (2 / 3) * LIMITS.supplierSilentMs;
+
+/** They look 8 to 20 times more rarely; what looks every second does so every 20. */
+function unhurried(reconcilers: readonly Reconciler[]): Reconciler[] {
+  const pace = (everyMs: number) => Math.min(everyMs * 20, Math.max(everyMs * 8, 30_000));
+  return reconcilers.map((reconciler) => ({ ...reconciler, everyMs: pace(reconciler.everyMs) }));
+}
 
 /** What a simulated process is given by its world. */
 export interface ProcessSurroundings {
@@ -156,16 +161,18 @@ export class SimulatedProcess {
       ...{ db: this.db, clock, settings, logger, wakeups, secrets: secretPins, random: chance.bytes },
     });
     this.#start(deps, [
-      offersReconciler(deps, driver),
-      orphansReconciler(deps, driver),
-      waitingStagesReconciler(deps, placer),
-      attemptsReconciler(deps, createLauncher(deps)),
-      leaseReconciler(deps),
-      unfinishedReconciler(deps),
-      booksReconciler(deps),
-      dueDeliveries(deps),
-      pastDeliveries(deps),
-      setBackClock({ ...deps, times: awaitedTimes(settings) }),
+      { ...offersReconciler(deps, driver), everyMs: OFFERS_EVERY_MS },
+      ...unhurried([
+        orphansReconciler(deps, driver),
+        waitingStagesReconciler(deps, placer),
+        attemptsReconciler(deps, createLauncher(deps)),
+        leaseReconciler(deps),
+        unfinishedReconciler(deps),
+        booksReconciler(deps),
+        dueDeliveries(deps),
+        pastDeliveries(deps),
+        setBackClock({ ...deps, times: awaitedTimes(settings) }),
+      ]),
     ]);
   }
 
@@ -225,11 +232,10 @@ export class SimulatedProcess {
     const port = this.death.port("queue", { publish });
     const { clock } = deps;
     const sleep: Clock["sleep"] = (ms, signal) => clock.sleep(ms * RELAY_PACE, signal);
-    const unhurried = { now: () => clock.now(), monotonicMs: () => clock.monotonicMs(), sleep };
-    startRelay({ ...deps, clock: unhurried, queue: port, definitions });
+    const rarely = { now: () => clock.now(), monotonicMs: () => clock.monotonicMs(), sleep };
+    startRelay({ ...deps, clock: rarely, queue: port, definitions });
     const watched = reconcilers.map((reconciler) => ({
       ...reconciler,
-      everyMs: Math.min(reconciler.everyMs * 12, Math.max(reconciler.everyMs * 5, MOST_BETWEEN_LOOKS_MS)),
       run: async (signal: AbortSignal, wokenAt: Date | null) => {
         try {
           await reconciler.run(signal, wokenAt);

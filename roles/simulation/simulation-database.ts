@@ -25,9 +25,11 @@ export class SimulationDatabase {
   static async open(url: string): Promise<SimulationDatabase> {
     const db = await Database.open({ url, entities: allEntities, poolSize: 4 });
     // Looks are long statements over a handful of rows: planning one anew costs far more than a worse plan.
-    await db.sql(
-      "do $$ begin execute format('alter database %I set plan_cache_mode = force_generic_plan', current_database()); end $$",
-    );
+    // This connection is set as well: it is the one that most operations use.
+    await db.sql(`do $$ begin
+      execute format('alter database %I set plan_cache_mode = force_generic_plan', current_database());
+      set plan_cache_mode = force_generic_plan;
+    end $$`);
     return new SimulationDatabase(db, await Database.open({ url, entities: [], poolSize: 1 }));
   }
 

@@ -1,9 +1,12 @@
 import type { Database, Tx } from "../../infra/db/database.ts";
+import { OUTBOX_TOPIC } from "../../infra/db/outbox.ts";
 import { SimulatedMarket } from "../../infra/drivers/simulated/market.ts";
 import { drawFor } from "../../infra/drivers/simulated/seeded-random.ts";
 import { SimulatedDriver } from "../../infra/drivers/simulated/simulated-driver.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { createLogger, type Logger } from "../../infra/telemetry/logger.ts";
+import { topics } from "../../subgraphs/compute/topics.ts";
+import { dataTopics } from "../../subgraphs/data/topics.ts";
 import { takeEvents } from "../take-events.ts";
 import { Chance } from "./chance.ts";
 import { type DatabaseFault, Gate } from "./gate.ts";
@@ -41,6 +44,10 @@ const BEGINNING = new Date("2026-03-01T00:00:00Z");
 const HEARTBEAT_MS = 20_000;
 /** How far hosts' wall clocks are off, at most. */
 const HOST_SKEW_MS = 120_000;
+/** Work that whoever comes first takes: the others then look and find nothing, so mostly only one is woken. */
+const FOR_ANYBODY: ReadonlySet<string> = new Set([OUTBOX_TOPIC, topics.capacity, dataTopics.deliveries]);
+/** Share of such wake-ups that reach each of the others as well. */
+const ALSO_WOKEN = 0.2;
 const RUNNER_KEY = new Uint8Array(32).fill(7);
 
 /**
@@ -128,9 +135,10 @@ export class World {
     db.offerTo((tx, events) => takeEvents(this.#watched(tx), events));
     const wakeups = this.#chance("wake-ups");
     db.announceTo((topic) => {
+      const first = this.#processes.size > 1 && FOR_ANYBODY.has(topic) ? wakeups.pick([...this.#processes]) : null;
       for (const process of this.#processes) {
-        if (!wakeups.happens(this.lostWakeups)) process.wake(topic);
-        else count("platform", "wake-up lost");
+        if (wakeups.happens(this.lostWakeups)) count("platform", "wake-up lost");
+        else if (first === null || process === first || wakeups.happens(ALSO_WOKEN)) process.wake(topic);
       }
     });
     for (let n = 0; n < options.processes; n++) this.startProcess();

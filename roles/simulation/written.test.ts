@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
-import { addWritten, type Written, wrote } from "./written.ts";
+import { addWritten, ROWS_WENT, type Written, wrote } from "./written.ts";
 
-function writtenBy(...texts: string[]): Record<string, string[] | null> {
+function writtenBy(...texts: string[]): Record<string, string[] | string | null> {
   const written: Written = new Map();
   for (const text of texts) addWritten(written, text);
-  return Object.fromEntries([...written].map(([table, columns]) => [table, columns && [...columns].toSorted()]));
+  return Object.fromEntries(
+    [...written].map(([table, columns]) => [table, columns instanceof Set ? [...columns].toSorted() : columns]),
+  );
 }
 
 test("an update names its columns, wherever commas and keywords stand in its expressions", () => {
@@ -20,7 +22,7 @@ test("an update names its columns, wherever commas and keywords stand in its exp
 
 test("rows that come or go may change every column, and so may an assignment that cannot be told apart", () => {
   expect(writtenBy("insert into a.b (c) values (1) on conflict (c) do update set c = 2")).toEqual({ "a.b": null });
-  expect(writtenBy("delete from a.b where c = 1")).toEqual({ "a.b": null });
+  expect(writtenBy("delete from a.b where c = 1")).toEqual({ "a.b": ROWS_WENT });
   expect(writtenBy("update a.b set (c, d) = (select 1, 2)")).toEqual({ "a.b": null });
 });
 
@@ -30,6 +32,9 @@ test("several statements add up, table by table", () => {
     "a.e": ["f"],
   });
   expect(writtenBy("delete from a.b", "update a.b set c = 1")).toEqual({ "a.b": null });
+  expect(writtenBy("update a.b set c = 1", "delete from a.b")).toEqual({ "a.b": null });
+  expect(writtenBy("insert into a.b (c) values (1)", "delete from a.b")).toEqual({ "a.b": null });
+  expect(writtenBy("delete from a.b", "delete from a.b where c = 1")).toEqual({ "a.b": ROWS_WENT });
 });
 
 test("what only looks or locks wrote nothing, and what returns its changes wrote as many as it returns", () => {

@@ -1,10 +1,13 @@
 /** What statements have changed: tables with their schema, and of each the columns; null where it may be any. */
-export type Written = Map<string, Set<string> | null>;
+export type Written = Map<string, Set<string> | null | typeof ROWS_WENT>;
+
+/** Of a table of which rows were deleted, and nothing else was done to it. */
+export const ROWS_WENT = "rows went";
 
 interface Change {
   table: string;
-  /** Null when rows came or went, or when the columns cannot be told. */
-  columns: readonly string[] | null;
+  /** Null when rows came, or when the columns cannot be told. */
+  columns: readonly string[] | null | typeof ROWS_WENT;
 }
 
 /** Tables stand with their schema in every statement of the platform. */
@@ -21,7 +24,8 @@ export function wrote(text: string, rows: readonly unknown[]): boolean {
 export function addWritten(written: Written, text: string): void {
   for (const { table, columns } of changesOf(text)) {
     const before = written.get(table);
-    if (columns === null || before === null) written.set(table, null);
+    if (columns === ROWS_WENT) written.set(table, before === undefined || before === ROWS_WENT ? ROWS_WENT : null);
+    else if (columns === null || before === null || before === ROWS_WENT) written.set(table, null);
     else written.set(table, new Set([...(before ?? []), ...columns]));
   }
 }
@@ -35,9 +39,10 @@ function changesOf(text: string): readonly Change[] {
   const before = known.get(text);
   if (before) return before;
   const changes = [...text.matchAll(CHANGE)].map((found): Change => {
-    const update = found[1]!.toLowerCase() === "update";
+    const how = found[1]!.toLowerCase();
     const rest = text.slice(found.index + found[0].length);
-    return { table: found[2]!.toLowerCase(), columns: update ? assigned(rest) : null };
+    const columns = how === "update" ? assigned(rest) : how.startsWith("delete") ? ROWS_WENT : null;
+    return { table: found[2]!.toLowerCase(), columns };
   });
   if (changes.length === 0 && /\b(insert|merge|truncate|delete|(?<!for |no key )update)\b/i.test(text))
     throw new Error(`what does this change? ${text}`);
