@@ -18,7 +18,9 @@ const program = new Command("nodus")
 
 program
   .command("up")
-  .description("the whole platform in one process, or the roles that NODUS_ROLES lists")
+  .description(
+    "the whole platform in one process, or the roles that NODUS_ROLES lists; start.mjs without a command does this",
+  )
   .action(async () => {
     const { up } = await import("./roles/up.ts");
     await up(readSettings());
