@@ -62,7 +62,11 @@ async function claim(
   passOver: boolean,
 ): Promise<ClaimedBatch & { ends: HopelessWait[] }> {
   const { now } = request;
-  const [batch, market] = await Promise.all([takeFairBatch(tx, request), deps.market.view(tx, now)]);
+  const [, batch, market] = await Promise.all([
+    tx.sql(PLAN_ONCE),
+    takeFairBatch(tx, request),
+    deps.market.view(tx, now),
+  ]);
   if (batch.length === 0) return { orders: [], looked: 0, lastTenant: "", ends: [] };
   const wanted = batch.filter((stage) => !stage.workload.cancelRequested);
   const found = seekersOf(deps, wanted, market, now);
@@ -79,6 +83,12 @@ async function claim(
   ]);
   return { orders, looked: batch.length, lastTenant: batch.at(-1)!.tenantId, ends: hopelessOf(batch, seekers) };
 }
+
+/**
+ * For the claim's own transaction. All its statements go by an index whatever their values are, and the one that takes the
+ * batch costs several times as much to plan as to run; left to choose, the server may plan it for each claim.
+ */
+const PLAN_ONCE = "set local plan_cache_mode = force_generic_plan";
 
 /**
  * Takes the accounts of the teams that chose something, as `fund` is going to, except those that somebody holds: stages of
