@@ -30,6 +30,11 @@ export class LayoutTally {
     this.generations += generations;
   }
 
+  /** Whether anything was killed on it. */
+  get isTried(): boolean {
+    return this.#rounds.size > 0;
+  }
+
   /** Keeps the failure; its text says how the round is had again. */
   fail(round: Round, { message }: Error): string {
     const again = `npm run soak -- --layout "${this.layout}" --round "${nameOf(round)}" --seed ${round.seed}`;

@@ -43,8 +43,17 @@ function summary(plan: Plan, layouts: LayoutTally[], steady: SteadyTally | null,
     ...layouts.flatMap((tally) => tally.lines()),
     ...(steady ? steadyLines(plan, steady) : []),
     ...failures.map((failure) => `failed: ${failure}`),
-    failures.length === 0 ? "nothing failed" : `${failures.length} failed`,
+    verdict(failures.length, [
+      ...layouts.filter((tally) => !tally.isTried).map((tally) => tally.layout),
+      ...(steady?.runs === 0 ? ["steady load"] : []),
+    ]),
   ];
+}
+
+/** A run that was too short for some of it shows nothing about that. */
+function verdict(failures: number, untried: readonly string[]): string {
+  if (failures > 0) return `${failures} failed`;
+  return untried.length === 0 ? "nothing failed" : `nothing failed of what was tried; not tried: ${untried.join(", ")}`;
 }
 
 function steadyLines(plan: Plan, steady: SteadyTally): string[] {
