@@ -1,5 +1,6 @@
 import { Argument, Command } from "commander";
 import { environmentFor, readSettings } from "./infra/telemetry/environment.ts";
+import { nodeProblem } from "./infra/telemetry/node-version.ts";
 import { DEFAULT_ORIGIN, type Role, SUBGRAPHS, type SubgraphName } from "./infra/telemetry/setting-table.ts";
 import { buildVersion } from "./roles/build-version.ts";
 
@@ -8,6 +9,12 @@ Settings are environment variables; "nodus settings" lists all of them.
   submit, logs, ls, cancel     NODUS_API_KEY, and NODUS_BASE_URL where the platform is not at ${DEFAULT_ORIGIN}
   keys, accounts, migrate      NODUS_DATA_DIR of the platform (.nodus), or its DATABASE_URL
   up                           PORT, HOST, NODUS_DATA_DIR and many more`;
+
+const problem = nodeProblem(process.versions.node);
+if (problem) {
+  process.stderr.write(`${problem}\n`);
+  process.exit(2);
+}
 
 /** The command line and the one place where everything is put together. Commands load what they need when they run. */
 const program = new Command("nodus")
