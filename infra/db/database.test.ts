@@ -170,6 +170,20 @@ test("a command that loses against another one runs again, and wakes others once
   expect(await notes()).toEqual([3]);
 }, 20_000);
 
+test("a command's wake-ups leave in one order, whichever of its statements was answered first", async () => {
+  const { db } = database;
+  const woken: string[] = [];
+  db.announceTo((topic) => woken.push(topic));
+  for (const topics of [
+    ["a", "b", "c"],
+    ["c", "b", "a", "b"],
+  ])
+    await db.command(async (tx) => {
+      for (const topic of topics) tx.wake(topic);
+    });
+  expect(woken).toEqual(["a", "b", "c", "a", "b", "c"]);
+}, 20_000);
+
 test("a command that throws before it asks anything is undone like any other, and its connection goes on", async () => {
   const { db } = database;
   const commands = Array.from({ length: 15 }, () =>

@@ -167,8 +167,9 @@ export class Database implements Queryer {
         if (attempt === COMMAND_ATTEMPTS || !RETRIED_STATES.has(sqlState(error) ?? "")) throw error;
         continue;
       }
-      // Committed: whatever happens from here on must not run it again.
-      for (const topic of topics) announce(topic);
+      // Committed: whatever happens from here on must not run it again. Statements that were sent together may have named
+      // their topics in any order, and the simulation lives each world the same way twice.
+      for (const topic of [...topics].sort()) announce(topic);
       return answer;
     }
   }
