@@ -1,5 +1,6 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { Database } from "../../../infra/db/database.ts";
 import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
 import { OutboxRow } from "../../../infra/db/outbox.ts";
 import { isWaitForOthersOver } from "../../../infra/db/unavailable.ts";
@@ -16,7 +17,7 @@ import { type TestDatabase, testDatabase } from "../../../tests/support/database
 import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { Account } from "../account/account.entity.ts";
 import { computeEntities } from "../entities.ts";
-import { Placement } from "../placement/placement.entity.ts";
+import { Attempt, Placement } from "../placement/placement.entity.ts";
 import { loseGeneration } from "./finish.commands.ts";
 import type { LifecycleDeps } from "./lifecycle-deps.ts";
 import { applyRecords } from "./record.commands.ts";
@@ -60,6 +61,23 @@ async function hold(table: "account" | "workload" | "placement", id: string): Pr
   await psql.query(`select 1 from compute.${table} where id = $1 for update`, [id]);
 }
 
+async function placedOfAnotherTeam(): Promise<Placed> {
+  const theirs = await insertPlaced(deps.db, clock.now());
+  for (const table of ["workload", "stage", "placement", "attempt"]) {
+    const key = table === "workload" ? "id" : "workload_id";
+    await deps.db.sql(`update compute.${table} set tenant_id = 'team_other' where ${key} = $1`, [theirs.workloadId]);
+  }
+  return theirs;
+}
+
+/** How many sessions of the database wait for a lock. */
+async function lockWaits(): Promise<number> {
+  const { rowCount } = await psql.query(
+    "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+  );
+  return rowCount ?? 0;
+}
+
 async function heard(): Promise<Allowance> {
   const allowance = await beat(deps, host.session);
   if ("refused" in allowance) throw new Error(allowance.message);
@@ -101,6 +119,50 @@ test("a host takes its session up again while its workload is held", async () =>
   const renewed = await deps.db.row(Placement, "where t.id = $1", [other.placementId]);
   expect(renewed!.leaseExpiresAt!.getTime() - clock.now().getTime()).toBe(computeSettings.leaseMs);
 }, 30_000);
+
+test("a host opens its session while its team's account and its workload are held", async () => {
+  const other = await insertPlaced(deps.db, clock.now());
+  await hold("account", TENANT);
+  await psql.query("select 1 from compute.workload for update");
+  await clock.advance(10_000);
+  const opened = await openSession(deps, { ...other, protocol: 1 });
+  if ("refused" in opened) throw new Error(opened.message);
+  expect(await beat(deps, opened.session)).toMatchObject({ want: "run" });
+  const [attempt, renewed] = await Promise.all([
+    deps.db.row(Attempt, "where t.id = $1", [other.orderId]),
+    deps.db.row(Placement, "where t.id = $1", [other.placementId]),
+  ]);
+  expect(attempt).toMatchObject({ state: "booting", sessionHash: opened.session.sessionHash });
+  expect(renewed!.leaseExpiresAt).toEqual(new Date(clock.now().getTime() + computeSettings.leaseMs));
+}, 30_000);
+
+test("hosts that open their sessions while a team's placements are held leave other teams' hosts their connections", async () => {
+  const poolSize = 4;
+  const mine = await Promise.all(Array.from({ length: 3 * poolSize }, () => insertPlaced(deps.db, clock.now())));
+  const theirs = await placedOfAnotherTeam();
+  const db = await Database.open({ url: database.url, entities: [...computeEntities, OutboxRow], poolSize });
+  const intake = lifecycleDeps(db, clock);
+  try {
+    await hold("placement", placed.placementId);
+    await psql.query("select 1 from compute.placement where tenant_id = $1 for update", [TENANT]);
+    let mineEnded = 0;
+    const opening = mine.map((order) =>
+      openSession(intake, { ...order, protocol: 1 })
+        .catch((error: unknown) => error)
+        .finally(() => mineEnded++),
+    );
+    await expect.poll(lockWaits, { timeout: 10_000 }).toBeGreaterThan(0);
+    expect(await openSession(intake, { ...theirs, protocol: 1 })).toMatchObject({ allowance: { want: "run" } });
+    expect(mineEnded).toBe(0);
+    for (const end of await Promise.all(opening)) expect(isWaitForOthersOver(end)).toBe(true);
+    await psql.query("rollback");
+    for (const order of mine)
+      expect(await openSession(intake, { ...order, protocol: 1 })).toMatchObject({ allowance: { want: "run" } });
+  } finally {
+    await psql.query("rollback");
+    await db.close();
+  }
+}, 40_000);
 
 test("who was fenced or replaced is told so while rows of its team are held", async () => {
   await database.db.command((tx) =>

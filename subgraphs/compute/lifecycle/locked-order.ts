@@ -37,23 +37,21 @@ export interface LockedOrder {
   attempt: Attempt;
 }
 
-/** Locks the rows of an order that may still act; a stale one is refused. */
-export async function lockOrder(tx: Tx, order: OrderRows): Promise<LockedOrder | SessionRefusal> {
+/**
+ * Locks the rows of an order that may still act, for the holder of its session: a stale order is refused, and so is a
+ * session that a later exchange of the token replaced.
+ */
+export async function lockSession(tx: Tx, session: Session): Promise<LockedOrder | SessionRefusal> {
   // Asked for together and answered in this order, so the locks are taken in it and the rest is read under them.
   const [workload, placement, stage, attempt] = await Promise.all([
-    tx.row(Workload, "where t.id = $1 for update", [order.workloadId]),
-    tx.row(Placement, "where t.id = $1 for update", [order.placementId]),
-    tx.row(Stage, "where t.id = (select stage_run_id from compute.placement where id = $1)", [order.placementId]),
-    tx.row(Attempt, "where t.id = $1", [order.orderId]),
+    tx.row(Workload, "where t.id = $1 for update", [session.workloadId]),
+    tx.row(Placement, "where t.id = $1 for update", [session.placementId]),
+    tx.row(Stage, "where t.id = (select stage_run_id from compute.placement where id = $1)", [session.placementId]),
+    tx.row(Attempt, "where t.id = $1", [session.orderId]),
   ]);
   if (!workload || !placement || !stage || !attempt) return UNKNOWN_ORDER;
-  return mayAct(placement, attempt) ? { workload, stage, placement, attempt } : ORDER_OVER;
-}
-
-/** As `lockOrder`, for the holder of a session: one that a later exchange of the token replaced is fenced. */
-export async function lockSession(tx: Tx, session: Session): Promise<LockedOrder | SessionRefusal> {
-  const found = await lockOrder(tx, session);
-  return "refused" in found || found.attempt.sessionHash === session.sessionHash ? found : NOT_THE_LATEST;
+  if (!mayAct(placement, attempt)) return ORDER_OVER;
+  return attempt.sessionHash === session.sessionHash ? { workload, stage, placement, attempt } : NOT_THE_LATEST;
 }
 
 /** Whether an attempt is the one of its generation that counts, and not over. */

@@ -1,13 +1,13 @@
-import { timingSafeEqual } from "node:crypto";
 import type { Tx } from "../../../infra/db/database.ts";
 import { isWaitForOthersOver } from "../../../infra/db/unavailable.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
 import { type Allowance, type OrderSpec, RUNNER_PROTOCOL } from "../../../infra/runner/protocol.ts";
 import { hashToken } from "../placement/order-token.ts";
+import { exchangeToken } from "./exchange-token.ts";
 import { finishWorkload } from "./finish.commands.ts";
 import { allowanceOf, extendFunding, warnOfBudget } from "./funding.commands.ts";
 import type { LifecycleDeps } from "./lifecycle-deps.ts";
-import { boundsOf, findOrder, lockOrder, lockSession } from "./locked-order.ts";
+import { boundsOf, findOrder, lockSession } from "./locked-order.ts";
 import { orderSpec } from "./order-spec.ts";
 import { type LiveOrder, liveOrder, renewLease, renewLeaseAlone } from "./renew-lease.ts";
 import { refusal, type Session, type SessionRefusal, UNKNOWN_ORDER } from "./session.ts";
@@ -30,38 +30,23 @@ export async function openSession(
 ): Promise<Opened | SessionRefusal> {
   if (open.protocol !== RUNNER_PROTOCOL)
     return { refused: "bad_token", message: `This deployment speaks runner protocol ${RUNNER_PROTOCOL}.` };
-  const now = deps.clock.now();
   const token = Buffer.from(deps.random(32)).toString("base64url");
   const order = await findOrder(deps.db, open.orderId);
   if (!order) return UNKNOWN_ORDER;
-  const opened = await deps.db.command(async (tx) => {
-    const found = await lockOrder(tx, order);
-    if ("refused" in found) return found;
-    const { workload, placement, attempt, stage } = found;
-    if (!attempt.tokenHash || !equal(attempt.tokenHash, hashToken(open.token)) || attempt.tokenExpiresAt <= now)
-      return refusal("bad_token", "The order's token is wrong or too old.");
-    if (placement.appliedSeq > 0) return refusal("bad_token", "The order's token was used up.");
-    attempt.sessionHash = hashToken(token);
-    await tx.sql(
-      "update compute.attempt set session_hash = $2, state = case when state = 'launching' then 'booting' else state end where id = $1",
-      [attempt.id, attempt.sessionHash],
-    );
-    await renewLease(tx, placement, deps.settings.leaseMs, now);
-    return {
-      session: { ...order, sessionHash: attempt.sessionHash },
-      token,
-      spec: orderSpec(stage, placement, attempt, deps.settings),
-      secretEnv: stage.spec.secretEnv,
-      allowance: allowanceOf(placement, workload, deps.settings, now),
-    };
-  });
-  if ("refused" in opened) return opened;
-  const { secretEnv, ...rest } = opened;
+  const session = { ...order, sessionHash: hashToken(token) };
+  const found = await exchangeToken(deps, { session, tokenHash: hashToken(open.token) });
+  if ("refused" in found) return found;
+  const { workload, placement, attempt, stage } = found;
   try {
-    return { ...rest, secrets: await secretValues(deps, opened.session, secretEnv) };
+    return {
+      ...{ session, token },
+      spec: orderSpec(stage, placement, attempt, deps.settings),
+      secrets: await secretValues(deps, session, stage.spec.secretEnv),
+      allowance: allowanceOf(placement, workload, deps.settings, deps.clock.now()),
+    };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    return failForSecrets(deps, opened.session, error);
+    return failForSecrets(deps, session, error);
   }
 }
 
@@ -69,9 +54,8 @@ export async function openSession(
 async function failForSecrets(deps: LifecycleDeps, session: Session, refused: Refused): Promise<SessionRefusal> {
   const now = deps.clock.now();
   const { workloadId } = session;
-  await deps.db.command((tx) =>
-    finishWorkload(tx, { workloadId, event: "fail", reason: "input_unavailable", message: refused.message, now }),
-  );
+  const end = { workloadId, event: "fail", reason: "input_unavailable", message: refused.message, now } as const;
+  await deps.db.command((tx) => finishWorkload(tx, end), { ...boundsOf(session), comesAgain: true });
   return refusal("fenced", refused.message);
 }
 
@@ -153,10 +137,4 @@ async function orHeardAlone(
 export async function currentAllowance(deps: LifecycleDeps, session: Session): Promise<Allowance | SessionRefusal> {
   const live = await liveOrder(deps.db, session);
   return "refused" in live ? live : allowanceOf(live.placement, live.workload, deps.settings, deps.clock.now());
-}
-
-function equal(a: string, b: string): boolean {
-  const left = Buffer.from(a);
-  const right = Buffer.from(b);
-  return left.length === right.length && timingSafeEqual(left, right);
 }
