@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { STRANGER } from "../../tests/support/actors.ts";
 import { insertAccount, insertPlaced, insertWorkload } from "../../tests/support/compute-fixtures.ts";
-import { type Answer, type ComputeGraph, computeGraph, STRANGER } from "../../tests/support/compute-graph.ts";
+import { type Answer, type ComputeGraph, computeGraph } from "../../tests/support/compute-graph.ts";
 import { topics } from "./topics.ts";
 import { appendEvent } from "./workload/workload.transitions.ts";
 

@@ -10,6 +10,7 @@ import { FakeClock, systemClock } from "../../infra/kernel/clock.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
+import { teamKey } from "../../tests/support/actors.ts";
 import { type TestDatabase, testDatabase } from "../../tests/support/database.ts";
 import { ASSET_LIMITS } from "./asset/asset-limits.ts";
 import { beginUpload, claimObject, commitUpload } from "./asset/asset-upload.commands.ts";
@@ -33,16 +34,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await database?.close();
   rmSync(folder, { recursive: true, force: true });
-});
-
-const actorOf = (tenantId: string, scopes: readonly Scope[] = SCOPES): Actor => ({
-  tenantId,
-  keyId: "key_1",
-  memberId: null,
-  email: "",
-  name: "",
-  role: "team",
-  scopes,
 });
 
 async function ask<T = Record<string, unknown>>(
@@ -75,7 +66,7 @@ async function asset(tenantId: string, name: string) {
 }
 
 test("secrets are written, listed in order of name and retired, and no answer ever holds a value", async () => {
-  const actor = actorOf("team_secrets");
+  const actor = teamKey("team_secrets");
   const put =
     "mutation ($input: PutSecretInput!) { putSecret(input: $input) { secret { id name version createdAt retiredAt } } }";
   const value = "not to be seen again";
@@ -100,7 +91,7 @@ test("secrets are written, listed in order of name and retired, and no answer ev
 });
 
 test("assets are listed newest first, read, counted and deleted", async () => {
-  const actor = actorOf("team_assets");
+  const actor = teamKey("team_assets");
   const [old, young] = [await asset(actor.tenantId, "old"), await asset(actor.tenantId, "young")];
   const list = `{
     assets(first: 500) { nodes { name state format storedBytes importedBytes revision error deletedAt } pageInfo { hasNextPage } }
@@ -136,7 +127,7 @@ test("assets are listed newest first, read, counted and deleted", async () => {
   expect((await ask(actor, remove, { input: { id: old.id } })).codes).toEqual(["not_found"]);
   const read = "query ($id: ID!) { asset(id: $id) { name state } }";
   expect((await ask(actor, read, { id: old.id })).data).toEqual({ asset: { name: "old", state: "deleted" } });
-  expect((await ask(actorOf("team_foreign"), read, { id: young.id })).codes).toEqual(["not_found"]);
+  expect((await ask(teamKey("team_foreign"), read, { id: young.id })).codes).toEqual(["not_found"]);
   for (const id of ["asset_", "asset_\0", "wl_1", "../x"])
     expect((await ask(actor, read, { id })).codes).toEqual(["not_found"]);
 });
@@ -147,7 +138,7 @@ test("entities of other teams are null to a reference, and both kinds answer in 
   const source =
     "query ($of: [_Any!]!) { _entities(representations: $of) { ... on Asset { name } ... on Secret { name } } }";
   const of = [mine.id, theirs.id, "asset_0"].map((id) => ({ __typename: "Asset", id }));
-  const { data } = await ask(actorOf("team_refs"), source, { of: [...of, { __typename: "Secret", id: "sec_0" }] });
+  const { data } = await ask(teamKey("team_refs"), source, { of: [...of, { __typename: "Secret", id: "sec_0" }] });
   expect(data).toEqual({ _entities: [{ name: "mine" }, null, null, null] });
 });
 
@@ -163,7 +154,7 @@ test.for<[string, string, Scope]>([
 ])("%s needs credentials and its scope", async ([, source, scope]) => {
   expect((await ask(null, source)).codes).toEqual(["unauthorized"]);
   const others = SCOPES.filter((s) => s !== scope);
-  expect((await ask(actorOf("team_scopes", others), source)).codes).toEqual(["insufficient_scope"]);
+  expect((await ask(teamKey("team_scopes", others), source)).codes).toEqual(["insufficient_scope"]);
 });
 
 test("the tables that the entities describe are the tables that are made", async () => {

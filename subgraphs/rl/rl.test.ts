@@ -2,9 +2,10 @@ import { graphql } from "graphql";
 import { expect, test } from "vitest";
 import type { Database } from "../../infra/db/database.ts";
 import { requestLoaders } from "../../infra/graphql/loaders.ts";
-import { type Actor, SCOPES, type Scope } from "../../infra/kernel/actor.ts";
+import { SCOPES, type Scope } from "../../infra/kernel/actor.ts";
 import { FakeClock } from "../../infra/kernel/clock.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
+import { teamKey } from "../../tests/support/actors.ts";
 import { buildRlSubgraph } from "./index.ts";
 import type { RlContext } from "./rl-context.ts";
 
@@ -12,17 +13,8 @@ const { schema } = buildRlSubgraph();
 
 /** A team that has the workload wl_1 and no other. */
 function context(scopes: readonly Scope[] = SCOPES): RlContext {
-  const actor: Actor = {
-    tenantId: "team_1",
-    keyId: "key_1",
-    memberId: null,
-    email: "",
-    name: "",
-    role: "team",
-    scopes,
-  };
   return {
-    actor,
+    actor: teamKey("team_1", scopes),
     requestId: "req_1",
     db: null as unknown as Database, // nothing here has a table yet
     clock: new FakeClock(),

@@ -25,7 +25,8 @@ import { buildSubgraph, contextFor, SUBGRAPH_NAMES } from "../../roles/graph.ts"
 import type { Parts } from "../../roles/parts.ts";
 import type { ProcessPlan } from "../../roles/process-plan.ts";
 import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
-import { type ComputeGraph, computeGraph, MEMBER, STRANGER, TEAM_KEY } from "../support/compute-graph.ts";
+import { MEMBER, STRANGER, TEAM_KEY } from "../support/actors.ts";
+import { type ComputeGraph, computeGraph } from "../support/compute-graph.ts";
 import { checkResponse } from "./check-response.ts";
 
 const contract = readContract(projectFile("schema", "contract", "openapi.json"));
@@ -104,6 +105,7 @@ export async function restFace(from: FetchFrom = NOWHERE, settings: Partial<Comp
     ports: {
       authenticate: async (authorization) => KEYS[authorization?.replace("Bearer ", "") ?? ""] ?? null,
       execute: (request) => gateway.execute(request),
+      openStream: ({ tenantId }) => gateway.streams.open("bytes", tenantId),
       bytes: bytesPorts(parts, { alone: true } as ProcessPlan, gateway),
     },
   });

@@ -1,7 +1,7 @@
 import { parse } from "graphql";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import type { Actor } from "../../infra/kernel/actor.ts";
-import { MEMBER, STRANGER } from "../support/compute-graph.ts";
+import { MEMBER, STRANGER } from "../support/actors.ts";
 import { type ContractWorld, contractWorld } from "./contract-world.ts";
 import { MUTATION_CASES, type MutationCase } from "./mutation-cases.ts";
 

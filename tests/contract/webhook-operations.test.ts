@@ -2,8 +2,8 @@ import { parse } from "graphql";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Actor } from "../../infra/kernel/actor.ts";
 import { appendAccountEvent } from "../../subgraphs/data/account-event/append-account-event.ts";
+import { MEMBER, STRANGER } from "../support/actors.ts";
 import { insertAccount } from "../support/compute-fixtures.ts";
-import { MEMBER, STRANGER } from "../support/compute-graph.ts";
 import { finishedRun } from "./finished-run.ts";
 import { type RestFace, restFace } from "./rest-face.ts";
 

@@ -2,7 +2,7 @@ import { parse } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Actor } from "../../infra/kernel/actor.ts";
 import { type RestFace, restFace } from "../contract/rest-face.ts";
-import { MEMBER, STRANGER } from "../support/compute-graph.ts";
+import { MEMBER, STRANGER } from "../support/actors.ts";
 
 let face: RestFace;
 

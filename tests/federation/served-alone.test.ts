@@ -15,8 +15,9 @@ import { createLogger } from "../../infra/telemetry/logger.ts";
 import { projectFile } from "../../infra/telemetry/project-root.ts";
 import { buildSubgraph, contextFor, SUBGRAPH_NAMES } from "../../roles/graph.ts";
 import type { Parts } from "../../roles/parts.ts";
+import { MEMBER } from "../support/actors.ts";
 import { insertAccount } from "../support/compute-fixtures.ts";
-import { type ComputeGraph, computeGraph, MEMBER } from "../support/compute-graph.ts";
+import { type ComputeGraph, computeGraph } from "../support/compute-graph.ts";
 import { createSubgraphServer } from "../support/subgraph-server.ts";
 
 const signingKey = randomBytes(32);

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect } from "vitest";
-import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
+import type { Actor } from "../../infra/kernel/actor.ts";
 import { type Clock, FakeClock } from "../../infra/kernel/clock.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
@@ -15,6 +15,7 @@ import { collectAssetBytes } from "../../subgraphs/data/asset/collect-asset-byte
 import { deleteAsset } from "../../subgraphs/data/asset/delete-asset.ts";
 import { storeUpload, type UploadDeps } from "../../subgraphs/data/asset/store-upload.ts";
 import { dataEntities } from "../../subgraphs/data/entities.ts";
+import { newTeams } from "./actors.ts";
 import { all, inPieces } from "./archive-samples.ts";
 import { testDatabase } from "./database.ts";
 
@@ -27,7 +28,6 @@ export async function assetFixture() {
   const objects = await openDiskStore(path.join(folder, "store"));
   const database = await testDatabase(dataEntities);
   const { db } = database;
-  let teams = 0;
 
   const deps = (limits: Partial<AssetLimits> = {}, store: ObjectStore = objects): UploadDeps => ({
     db,
@@ -46,10 +46,7 @@ export async function assetFixture() {
     deps,
     use,
     /** A team that no other test knows. */
-    team(): Actor {
-      const tenantId = `team_${++teams}`;
-      return { tenantId, keyId: "key_1", memberId: null, email: "", name: "", role: "team", scopes: SCOPES };
-    },
+    team: newTeams(),
     upload: (actor: Actor, name: string, content: string | Uint8Array, limits?: Partial<AssetLimits>) =>
       storeUpload(deps(limits), actor, { name, stream: inPieces(Buffer.from(content)) }),
     /** An upload that sees another clock than the others. */

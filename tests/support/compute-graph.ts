@@ -6,7 +6,7 @@ import { type ExecutionResult, execute, type GraphQLSchema, parse, subscribe, va
 import type { Database } from "../../infra/db/database.ts";
 import type { OfferFact } from "../../infra/drivers/driver.ts";
 import { requestLoaders } from "../../infra/graphql/loaders.ts";
-import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
+import type { Actor } from "../../infra/kernel/actor.ts";
 import { FakeClock } from "../../infra/kernel/clock.ts";
 import { Sleepers } from "../../infra/live/wakeups.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
@@ -28,23 +28,9 @@ import { sinkLoads } from "../../subgraphs/data/load/sink-loads.port.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { SecretPins } from "../../subgraphs/data/secret/secret-pins.ts";
 import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
-import { computeSettings, TENANT } from "./compute-fixtures.ts";
+import { MEMBER } from "./actors.ts";
+import { computeSettings, insertAccount, insertPlaced, type Placed } from "./compute-fixtures.ts";
 import { testDatabase } from "./database.ts";
-
-/** A member of the fixtures' team with every scope. */
-export const MEMBER: Actor = {
-  tenantId: TENANT,
-  keyId: "key_member",
-  memberId: "mem_one",
-  email: "one@example.com",
-  name: "One",
-  role: "admin",
-  scopes: SCOPES,
-};
-/** A key of the fixtures' team that belongs to nobody. */
-export const TEAM_KEY: Actor = { ...MEMBER, keyId: "key_team", memberId: null, email: "", role: "team" };
-/** Somebody of another team. */
-export const STRANGER: Actor = { ...MEMBER, tenantId: "team_other", keyId: "key_other", memberId: "mem_other" };
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer's shape is its document's
 export type Answer = ExecutionResult<any, any>;
@@ -127,6 +113,23 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Compute's part of the graph with workloads whose orders are out. */
+export interface PlacedGraph extends ComputeGraph {
+  /** As many as were asked for, in the order in which they were placed; each may cost a dollar. */
+  readonly placed: readonly Placed[];
+}
+
+/** The graph with one offer, a team with credits, and `count` of its workloads on their way to run. */
+export async function placedGraph(count = 1): Promise<PlacedGraph> {
+  const graph = await computeGraph();
+  const { db, clock } = graph;
+  await graph.offer({});
+  await insertAccount(db, clock.now());
+  const placed: Placed[] = [];
+  for (let i = 0; i < count; i++) placed.push(await insertPlaced(db, clock.now(), { maxCostMicros: 1_000_000n }));
+  return { ...graph, placed };
 }
 
 /** Results have null prototypes, which equality minds. */

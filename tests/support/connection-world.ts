@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach } from "vitest";
-import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
+import type { Actor } from "../../infra/kernel/actor.ts";
 import { type Clock, systemClock } from "../../infra/kernel/clock.ts";
 import { PrivateExceptions } from "../../infra/net/public-address.ts";
 import { AccountEvent } from "../../subgraphs/data/account-event/account-event.entity.ts";
@@ -11,6 +11,7 @@ import { pinConnection, releaseConnections } from "../../subgraphs/data/connecti
 import { dataEntities } from "../../subgraphs/data/entities.ts";
 import { putSecret } from "../../subgraphs/data/secret/secret.commands.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
+import { administrator } from "./actors.ts";
 import { type TestDatabase, testDatabase } from "./database.ts";
 import { startTlsPostgres, type TlsPostgres } from "./tls-postgres.ts";
 import { startWandbServer, type WandbServer } from "./wandb-server.ts";
@@ -55,10 +56,7 @@ export class ConnectionWorld {
 
   /** A team's administrator, whom no other test knows. */
   administrator(): Actor {
-    return {
-      ...{ tenantId: `team_${++this.#teams}`, keyId: "key_admin", memberId: "mem_admin", email: "a@example.com" },
-      ...{ name: "A", role: "admin", scopes: SCOPES },
-    };
+    return administrator(`team_${++this.#teams}`);
   }
 
   deps(over: Partial<ConnectionDeps> = {}): ConnectionDeps {

@@ -5,7 +5,7 @@ import path from "node:path";
 import { buffer } from "node:stream/consumers";
 import type pg from "pg";
 import { OutboxRow } from "../../infra/db/outbox.ts";
-import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
+import type { Actor } from "../../infra/kernel/actor.ts";
 import { type Clock, systemClock } from "../../infra/kernel/clock.ts";
 import { newId } from "../../infra/kernel/ids.ts";
 import { PrivateExceptions } from "../../infra/net/public-address.ts";
@@ -21,6 +21,7 @@ import { sealContext } from "../../subgraphs/data/secret/seal-context.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { abandonedExports } from "../../workers/data/abandoned-exports.ts";
 import { type RunExportDeps, runExportJob } from "../../workers/data/run-export.ts";
+import { newTeams } from "./actors.ts";
 import { testDatabase } from "./database.ts";
 import { jobContext } from "./jobs.ts";
 import { startTlsPostgres, type TlsPostgres } from "./tls-postgres.ts";
@@ -40,7 +41,6 @@ export async function exportFixture({ clock = systemClock }: { clock?: Clock } =
   const box = new SecretBox({ id: "mk-1", key: randomBytes(32) });
   const exceptions = new PrivateExceptions(["localhost", "127.0.0.0/8"]);
   const deps: RunExportDeps = { secretBox: box, exceptions, objects, limits: ASSET_LIMITS, scratchDir };
-  let teams = 0;
 
   const one = async <T>(row: Promise<T | null>): Promise<T> => {
     const found = await row;
@@ -53,10 +53,7 @@ export async function exportFixture({ clock = systemClock }: { clock?: Clock } =
   const fixture = {
     ...{ db, clock, postgres, objects, deps, scratchDir, folder, assetOf, exportOf },
     /** Somebody of a new team. */
-    actor(): Actor {
-      const tenantId = `team_${++teams}`;
-      return { tenantId, keyId: `key_${teams}`, memberId: null, email: "", name: "", role: "team", scopes: SCOPES };
-    },
+    actor: newTeams(),
     /** A connection of the team to the customer's database, by what its row and its secret's row say. */
     async connection(
       { tenantId }: Actor,

@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
+import type { Actor } from "../../infra/kernel/actor.ts";
 import type { JobContext } from "../../infra/queue/implement-job.ts";
 import { admitImport } from "../../subgraphs/data/asset/import/admit-import.ts";
 import {
@@ -11,6 +11,7 @@ import { GithubAccounts } from "../../subgraphs/data/github-account/github-accou
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { fetchImport, type ImportDeps } from "../../workers/data/fetch-import.ts";
 import { importAssetJob } from "../../workers/data/import-asset.ts";
+import { administrator } from "./actors.ts";
 import { tarOf } from "./archive-samples.ts";
 import { assetFixture } from "./asset-fixture.ts";
 import { jobContext } from "./jobs.ts";
@@ -73,10 +74,7 @@ export async function importFixture(world: Sources) {
       else await run(asset.id, over);
       return assets.get(actor, asset.id);
     },
-    admin: (tenantId: string): Actor => ({
-      ...{ tenantId, keyId: "key_admin", memberId: "mem_1", email: "", name: "" },
-      ...{ role: "admin", scopes: SCOPES },
-    }),
+    admin: administrator,
   };
 }
 

@@ -20,8 +20,9 @@ import { sealContext } from "../../subgraphs/data/secret/seal-context.ts";
 import { abandonedLoads } from "../../workers/data/abandoned-loads.ts";
 import { type LoadOutputDeps, loadOutputJob } from "../../workers/data/load-output.ts";
 import { recordRunJob } from "../../workers/data/record-run.ts";
+import { MEMBER } from "./actors.ts";
 import { insertAccount, insertPlaced, TENANT } from "./compute-fixtures.ts";
-import { type ComputeGraph, computeGraph, MEMBER } from "./compute-graph.ts";
+import { type ComputeGraph, computeGraph } from "./compute-graph.ts";
 import { jobContext } from "./jobs.ts";
 import { startTlsPostgres, type TlsPostgres } from "./tls-postgres.ts";
 

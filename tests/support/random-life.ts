@@ -14,8 +14,9 @@ import { confirmGone } from "../../subgraphs/compute/placement/release.commands.
 import { cancelWorkload } from "../../subgraphs/compute/workload/cancel-workload.ts";
 import { createWorkload } from "../../subgraphs/compute/workload/create-workload.ts";
 import { loseExpiredLeases } from "../../workers/reconcile/expired-leases.ts";
+import { MEMBER } from "./actors.ts";
 import { RUNNER_KEY, TENANT } from "./compute-fixtures.ts";
-import { type ComputeGraph, MEMBER } from "./compute-graph.ts";
+import { type ComputeGraph } from "./compute-graph.ts";
 import { lifecycleDeps, MiniatureHost } from "./miniature-host.ts";
 import { seeded } from "./seeded.ts";
 

@@ -1,7 +1,8 @@
 import { expect } from "vitest";
 import type { Actor } from "../../infra/kernel/actor.ts";
+import { MEMBER } from "./actors.ts";
 import { insertAccount, TENANT } from "./compute-fixtures.ts";
-import { type Answer, type ComputeGraph, MEMBER } from "./compute-graph.ts";
+import { type Answer, type ComputeGraph } from "./compute-graph.ts";
 
 const CREATE = `mutation ($workload: WorkloadSpecInput!, $key: String!) {
   createWorkload(input: { workload: $workload, idempotencyKey: $key }) {

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { type Actor, SCOPES } from "../../infra/kernel/actor.ts";
 import { FakeClock } from "../../infra/kernel/clock.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { openPost, type PostPort } from "../../infra/net/post-https.ts";
@@ -15,6 +14,7 @@ import { RETRY_WAITS_MS } from "../../subgraphs/data/delivery/retry-schedule.ts"
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { deleteWebhook, putWebhook } from "../../subgraphs/data/webhook/webhook.commands.ts";
 import { Webhook } from "../../subgraphs/data/webhook/webhook.entity.ts";
+import { teamKey } from "../../tests/support/actors.ts";
 import { type Authority, testAuthority } from "../../tests/support/authority.ts";
 import { type TestDatabase, testDatabase } from "../../tests/support/database.ts";
 import { hang, httpsReceiver, isSigned, type Receiver, status } from "../../tests/support/https-receiver.ts";
@@ -52,13 +52,9 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.close());
 
-const actorOf = (tenantId: string): Actor => ({
-  ...{ tenantId, keyId: "key_1", memberId: null, email: "", name: "", role: "team", scopes: SCOPES },
-});
-
 function put(tenantId = "team_1", url = `${receiver.origin}/hook`): Promise<unknown> {
   const deps = { db: database.db, box, exceptions: LOCAL };
-  return putWebhook(deps, actorOf(tenantId), { url, secret: SECRET }, clock.now());
+  return putWebhook(deps, teamKey(tenantId), { url, secret: SECRET }, clock.now());
 }
 
 async function happen(tenantId = "team_1"): Promise<void> {
@@ -227,7 +223,7 @@ test("a name that leads to a private address is judged when it is sent, whatever
 test("what a deleted webhook had to send is given up, and a new one does not get it", async () => {
   await put();
   await happen();
-  await deleteWebhook(database.db, actorOf("team_1"), clock.now());
+  await deleteWebhook(database.db, teamKey("team_1"), clock.now());
   await put();
   await work();
   expect(await only()).toMatchObject({ state: "failed", lastError: "webhook_off", endedAt: clock.now() });
@@ -308,7 +304,7 @@ const trial = {
     const own = await testDatabase(allEntities);
     const world = { db: own.db, clock: new FakeClock("2026-03-01T12:00:00Z"), own, ports: { poster } };
     const deps = { db: own.db, box, exceptions: LOCAL };
-    await putWebhook(deps, actorOf("team_1"), { url: receiver.origin, secret: SECRET }, world.clock.now());
+    await putWebhook(deps, teamKey("team_1"), { url: receiver.origin, secret: SECRET }, world.clock.now());
     await own.db.command((tx) =>
       appendAccountEvent(tx, { tenantId: "team_1", type: "asset.ready", payload: {}, now: world.clock.now() }),
     );

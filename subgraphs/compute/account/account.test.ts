@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { MEMBER, TEAM_KEY } from "../../../tests/support/actors.ts";
 import { insertAccount, insertPlaced, insertWorkload, TENANT } from "../../../tests/support/compute-fixtures.ts";
-import { type ComputeGraph, computeGraph, MEMBER, TEAM_KEY } from "../../../tests/support/compute-graph.ts";
+import { type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
 import { finishWorkload } from "../lifecycle/finish.commands.ts";
 import { auditBooks, openAccount, setLimits } from "./account.commands.ts";
 import { admit, admitting } from "./admission.ts";

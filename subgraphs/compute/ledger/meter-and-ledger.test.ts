@@ -1,24 +1,17 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { insertAccount, insertPlaced, TENANT } from "../../../tests/support/compute-fixtures.ts";
-import { type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
+import { TENANT } from "../../../tests/support/compute-fixtures.ts";
+import { type PlacedGraph, placedGraph } from "../../../tests/support/compute-graph.ts";
 import { charge, post } from "../ledger/ledger.commands.ts";
 
-let graph: ComputeGraph;
-let placed: Awaited<ReturnType<typeof insertPlaced>>[];
-
+let graph: PlacedGraph;
 beforeAll(async () => {
-  graph = await computeGraph();
-  const { db, clock } = graph;
-  await graph.offer({});
-  await insertAccount(db, clock.now());
-  placed = [];
-  for (let i = 0; i < 1; i++) placed.push(await insertPlaced(db, clock.now(), { maxCostMicros: 1_000_000n }));
+  graph = await placedGraph();
 });
 afterAll(() => graph.close());
 
 test("a meter adds what was posted to what is used, and never more than is held", async () => {
   const { db, clock } = graph;
-  const { workloadId, placementId } = placed[0]!;
+  const { workloadId, placementId } = graph.placed[0]!;
   const METER = `{ workload(id: "${workloadId}") { meter { settledUsd accruingUsd accruingRateUsdHour totalNowUsd asOf
     computeSettledUsd platformFeeSettledUsd subscriptionSettledUsd computeAccruingUsd platformFeeAccruingUsd } } }`;
   const meter = async () => (await graph.run(METER)).data.workload.meter;
@@ -76,7 +69,7 @@ test("a meter adds what was posted to what is used, and never more than is held"
 });
 
 test("a ledger shows the customer's side, whose charges add up to the price", async () => {
-  const { workloadId } = placed[0]!;
+  const { workloadId } = graph.placed[0]!;
   const LEDGER = `{ workload(id: "${workloadId}") { ledger {
     entries { id correlationId entryType debitUsd creditUsd currency evidence createdAt }
     settlement { status balanceUsd correlationId closedAt } } } }`;
@@ -84,7 +77,7 @@ test("a ledger shows the customer's side, whose charges add up to the price", as
   const { entries, settlement } = data.workload.ledger;
   expect(entries.map((e: object) => ({ ...e, id: undefined, createdAt: undefined }))).toEqual([
     {
-      correlationId: placed[0]!.placementId,
+      correlationId: graph.placed[0]!.placementId,
       entryType: "customer_charge",
       debitUsd: 0,
       creditUsd: 0.001,
@@ -92,7 +85,7 @@ test("a ledger shows the customer's side, whose charges add up to the price", as
       evidence: { kind: "compute" },
     },
     {
-      correlationId: placed[0]!.placementId,
+      correlationId: graph.placed[0]!.placementId,
       entryType: "customer_charge",
       debitUsd: 0,
       creditUsd: 0.0001,
@@ -100,7 +93,7 @@ test("a ledger shows the customer's side, whose charges add up to the price", as
       evidence: null,
     },
     {
-      correlationId: placed[0]!.placementId,
+      correlationId: graph.placed[0]!.placementId,
       entryType: "settle_close",
       debitUsd: 0.0011,
       creditUsd: 0,

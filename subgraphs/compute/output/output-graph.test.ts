@@ -1,23 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { insertAccount, insertPlaced, TENANT } from "../../../tests/support/compute-fixtures.ts";
-import { type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
+import { TENANT } from "../../../tests/support/compute-fixtures.ts";
+import { type PlacedGraph, placedGraph } from "../../../tests/support/compute-graph.ts";
 
-let graph: ComputeGraph;
-let placed: Awaited<ReturnType<typeof insertPlaced>>[];
-
+let graph: PlacedGraph;
 beforeAll(async () => {
-  graph = await computeGraph();
-  const { db, clock } = graph;
-  await graph.offer({});
-  await insertAccount(db, clock.now());
-  placed = [];
-  for (let i = 0; i < 4; i++) placed.push(await insertPlaced(db, clock.now(), { maxCostMicros: 1_000_000n }));
+  graph = await placedGraph(4);
 });
 afterAll(() => graph.close());
 
 test("outputs are those of the generation that completed a stage, without the runner's own", async () => {
   const { db, clock } = graph;
-  const { workloadId, stageRunId } = placed[0]!;
+  const { workloadId, stageRunId } = graph.placed[0]!;
   const add = (name: string, generation: number) =>
     db.sql(
       `insert into compute.output (id, tenant_id, workload_id, stage_id, generation, name, sha256, bytes, media, is_tar, created_at)
@@ -42,7 +35,7 @@ test("outputs are those of the generation that completed a stage, without the ru
 
 test("one name in two stages is ambiguous until a stage is named", async () => {
   const { db, clock } = graph;
-  const { workloadId, stageRunId } = placed[1]!;
+  const { workloadId, stageRunId } = graph.placed[1]!;
   await db.sql("update compute.stage set status = 'completed' where id = $1", [stageRunId]);
   await db.sql(
     `insert into compute.stage (id, tenant_id, workload_id, stage_id, position, status, spec, continuity_mode, generation, fence,
@@ -65,7 +58,7 @@ test("one name in two stages is ambiguous until a stage is named", async () => {
 
 test("unit metrics count each unit once, and are null where nothing was observed", async () => {
   const { db, clock } = graph;
-  const { workloadId, placementId } = placed[2]!;
+  const { workloadId, placementId } = graph.placed[2]!;
   const METRICS = `{ workload(id: "${workloadId}") { unitMetrics { unitsCompleted p50Ms p95Ms costPerUnitUsd droppedObservations } } }`;
   expect((await graph.run(METRICS)).data.workload.unitMetrics).toBeNull();
   for (let i = 1; i <= 4; i++)
@@ -86,7 +79,7 @@ test("unit metrics count each unit once, and are null where nothing was observed
 
 test("a checkpoint counts as one to go on from when it holds files", async () => {
   const { db, clock } = graph;
-  const { workloadId } = placed[3]!;
+  const { workloadId } = graph.placed[3]!;
   const add = (id: string, sequence: number, manifest: object) =>
     db.sql(
       `insert into compute.manifest (id, tenant_id, workload_id, stage_id, generation, sequence, final, manifest, created_at)

@@ -1,18 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { insertAccount, insertPlaced } from "../../../tests/support/compute-fixtures.ts";
-import { type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
+import { type PlacedGraph, placedGraph } from "../../../tests/support/compute-graph.ts";
 import { moveWorkload } from "./workload.transitions.ts";
 
-let graph: ComputeGraph;
-let placed: Awaited<ReturnType<typeof insertPlaced>>[];
-
+let graph: PlacedGraph;
 beforeAll(async () => {
-  graph = await computeGraph();
-  const { db, clock } = graph;
-  await graph.offer({});
-  await insertAccount(db, clock.now());
-  placed = [];
-  for (let i = 0; i < 2; i++) placed.push(await insertPlaced(db, clock.now(), { maxCostMicros: 1_000_000n }));
+  graph = await placedGraph(2);
 });
 afterAll(() => graph.close());
 
@@ -20,7 +12,7 @@ test("cancelling is safe in every state: it never changes what is over, and asks
   const { db, clock } = graph;
   const cancel = (id: string) =>
     graph.run(`mutation { cancelWorkload(input: { id: "${id}" }) { status workload { status } } }`);
-  const { workloadId } = placed[0]!;
+  const { workloadId } = graph.placed[0]!;
   expect((await cancel(workloadId)).data.cancelWorkload).toEqual({
     status: "cancel_requested",
     workload: { status: "cancelled" },
@@ -37,7 +29,7 @@ test("cancelling is safe in every state: it never changes what is over, and asks
     await db.sql("select revision, event_seq, updated_at from compute.workload where id = $1", [workloadId]),
   ).toEqual(before);
 
-  const running = placed[1]!;
+  const running = graph.placed[1]!;
   await db.sql("update compute.placement set state = 'running', running_at = $2, lease_expires_at = $3 where id = $1", [
     running.placementId,
     clock.now(),

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { MEMBER, STRANGER, TEAM_KEY } from "../../../tests/support/actors.ts";
 import { TENANT } from "../../../tests/support/compute-fixtures.ts";
-import { type ComputeGraph, computeGraph, MEMBER, STRANGER, TEAM_KEY } from "../../../tests/support/compute-graph.ts";
+import { type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
 import { NOTHING, refusal, Submits, workload } from "../../../tests/support/submits.ts";
 import { putSecret } from "../../data/secret/secret.commands.ts";
 import { createPool } from "../../pools/pool/pool.commands.ts";

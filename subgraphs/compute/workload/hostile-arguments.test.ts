@@ -1,29 +1,22 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { insertAccount, insertPlaced } from "../../../tests/support/compute-fixtures.ts";
-import { type Answer, type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
+import { type Answer, type PlacedGraph, placedGraph } from "../../../tests/support/compute-graph.ts";
 
-let graph: ComputeGraph;
-let placed: Awaited<ReturnType<typeof insertPlaced>>[];
-
+let graph: PlacedGraph;
 beforeAll(async () => {
-  graph = await computeGraph();
-  const { db, clock } = graph;
-  await graph.offer({});
-  await insertAccount(db, clock.now());
-  placed = [];
-  for (let i = 0; i < 1; i++) placed.push(await insertPlaced(db, clock.now(), { maxCostMicros: 1_000_000n }));
+  graph = await placedGraph();
 });
 afterAll(() => graph.close());
 
 test("hostile text in any argument is an ordinary refusal or finds nothing", async () => {
+  const { workloadId } = graph.placed[0]!;
   const texts = ["a\0b", "\ud800", "'; drop table compute.workload; --", "x".repeat(100_000), "../..", "😀"];
   const documents = [
     "query ($t: ID!) { workload(id: $t) { id } node(id: $t) { id } }",
     "query ($t: String!) { workloads(after: $t) { nodes { id } } }",
     "query ($t: String!) { workloads(status: [$t]) { nodes { id } } }",
-    `query ($t: String!) { workload(id: "${placed[0]!.workloadId}") { output(name: $t, stageId: $t) { name } } }`,
-    `query ($t: String!) { workload(id: "${placed[0]!.workloadId}") { log(stageId: $t) { bytes } } }`,
-    `query ($t: String!) { workload(id: "${placed[0]!.workloadId}") { liveLog(after: $t) { nextCursor } } }`,
+    `query ($t: String!) { workload(id: "${workloadId}") { output(name: $t, stageId: $t) { name } } }`,
+    `query ($t: String!) { workload(id: "${workloadId}") { log(stageId: $t) { bytes } } }`,
+    `query ($t: String!) { workload(id: "${workloadId}") { liveLog(after: $t) { nextCursor } } }`,
     "mutation ($t: ID!) { cancelWorkload(input: { id: $t }) { status } }",
     "mutation ($t: String!) { grantCredit(input: { amountUsd: 1, note: $t }) { account { id } } }",
     'mutation ($t: String!) { createWorkload(input: { workload: { source: { command: ["a"] }, requirements: { notes: $t } }, idempotencyKey: $t }) { status } }',
@@ -45,8 +38,8 @@ test("hostile text in any argument is an ordinary refusal or finds nothing", asy
   for (const document of [
     "subscription ($t: ID!) { workloadEvents(workloadId: $t) { complete } }",
     "subscription ($t: ID!) { workloadLogs(workloadId: $t) { complete } }",
-    `subscription ($t: String!) { workloadLogs(workloadId: "${placed[0]!.workloadId}", after: $t) { complete } }`,
-    `subscription ($t: String!) { workloadLogs(workloadId: "${placed[0]!.workloadId}", stageId: $t) { complete } }`,
+    `subscription ($t: String!) { workloadLogs(workloadId: "${workloadId}", after: $t) { complete } }`,
+    `subscription ($t: String!) { workloadLogs(workloadId: "${workloadId}", stageId: $t) { complete } }`,
   ])
     for (const t of texts) {
       const opened = await graph.subscribe(document, { t });

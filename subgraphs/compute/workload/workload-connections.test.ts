@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { MEMBER } from "../../../tests/support/actors.ts";
 import { insertAccount, TENANT } from "../../../tests/support/compute-fixtures.ts";
-import { type ComputeGraph, computeGraph, MEMBER } from "../../../tests/support/compute-graph.ts";
+import { type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
 import { insertConnection } from "../../../tests/support/connections.ts";
 import { jobContext } from "../../../tests/support/jobs.ts";
 import { closeWorkloadJob } from "../../../workers/compute/close-workload.ts";

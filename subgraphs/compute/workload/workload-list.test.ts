@@ -1,13 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { MEMBER, STRANGER, TEAM_KEY } from "../../../tests/support/actors.ts";
 import { insertAccount, insertWorkload, TENANT } from "../../../tests/support/compute-fixtures.ts";
-import {
-  type Answer,
-  type ComputeGraph,
-  computeGraph,
-  MEMBER,
-  STRANGER,
-  TEAM_KEY,
-} from "../../../tests/support/compute-graph.ts";
+import { type Answer, type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
 import { WORKLOAD_STATES } from "./workload.machine.ts";
 import { statesOf } from "./workload-list.ts";
 

@@ -1,18 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { insertAccount, insertPlaced } from "../../../tests/support/compute-fixtures.ts";
-import { type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
+import { type PlacedGraph, placedGraph } from "../../../tests/support/compute-graph.ts";
 import { appendEvent } from "./workload.transitions.ts";
 
-let graph: ComputeGraph;
-let placed: Awaited<ReturnType<typeof insertPlaced>>[];
-
+let graph: PlacedGraph;
 beforeAll(async () => {
-  graph = await computeGraph();
-  const { db, clock } = graph;
-  await graph.offer({});
-  await insertAccount(db, clock.now());
-  placed = [];
-  for (let i = 0; i < 50; i++) placed.push(await insertPlaced(db, clock.now(), { maxCostMicros: 1_000_000n }));
+  graph = await placedGraph(50);
 });
 afterAll(() => graph.close());
 
@@ -36,7 +28,7 @@ test("fifty workloads with everything on them take as many statements as one, an
 });
 
 test("a route holds facts of the machine and nothing of who supplies it", async () => {
-  const { workloadId } = placed[1]!;
+  const { workloadId } = graph.placed[1]!;
   await graph.db.sql(
     `update compute.placement set rejected = '{"counts": {"region": 2}, "examples": [{"sku": "x", "region": "y", "reason": "region"}]}'
      where workload_id = $1`,
@@ -62,7 +54,7 @@ test("a route holds facts of the machine and nothing of who supplies it", async 
 });
 
 test("events are paged by their number", async () => {
-  const { workloadId } = placed[6]!;
+  const { workloadId } = graph.placed[6]!;
   await graph.db.command(async (tx) => {
     for (let i = 0; i < 5; i++) await appendEvent(tx, workloadId, `workload.test_${i}`, {}, graph.clock.now());
   });

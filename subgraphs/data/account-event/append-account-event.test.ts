@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
 import { PrivateExceptions } from "../../../infra/net/public-address.ts";
+import { teamKey } from "../../../tests/support/actors.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
 import { WebhookDelivery } from "../delivery/delivery.entity.ts";
 import { dataEntities } from "../entities.ts";
@@ -12,11 +12,7 @@ import { appendAccountEvent, takeOfferedEvents } from "./append-account-event.ts
 
 let database: TestDatabase;
 const now = new Date("2026-03-01T12:00:00Z");
-const actor: Actor = {
-  ...{ tenantId: "team_1", keyId: "key_1", memberId: null, email: "", name: "" },
-  role: "team",
-  scopes: SCOPES,
-};
+const actor = teamKey("team_1");
 const box = new SecretBox({ id: "mk-1", key: randomBytes(32) });
 
 let deps: WebhookDeps;

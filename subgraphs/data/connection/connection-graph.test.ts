@@ -1,8 +1,8 @@
 import { parse } from "graphql";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type RestFace, restFace } from "../../../tests/contract/rest-face.ts";
+import { MEMBER, STRANGER } from "../../../tests/support/actors.ts";
 import { TENANT } from "../../../tests/support/compute-fixtures.ts";
-import { MEMBER, STRANGER } from "../../../tests/support/compute-graph.ts";
 import { insertConnection } from "../../../tests/support/connections.ts";
 import { putSecret } from "../secret/secret.commands.ts";
 

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { teamKey } from "../../../tests/support/actors.ts";
 import { insertConnection } from "../../../tests/support/connections.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
 import { dataEntities } from "../entities.ts";
@@ -14,15 +14,7 @@ import { pinConnection, releaseConnections } from "./connection-uses.ts";
 import { sweepConnections } from "./sweep-connections.ts";
 
 const clock = new FakeClock("2026-03-01T12:00:00Z");
-const actor: Actor = {
-  tenantId: "team_1",
-  keyId: "key_1",
-  memberId: null,
-  email: "",
-  name: "",
-  role: "team",
-  scopes: SCOPES,
-};
+const actor = teamKey("team_1");
 const { tenantId } = actor;
 let database: TestDatabase;
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { OfferedEvent } from "../../../infra/db/offered-event.ts";
-import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { PrivateExceptions } from "../../../infra/net/public-address.ts";
+import { teamKey } from "../../../tests/support/actors.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
 import { ACCOUNT_EVENTS, isDelivered } from "../account-event/event-types.ts";
 import { dataEntities } from "../entities.ts";
@@ -33,13 +33,8 @@ beforeEach(async () => {
 });
 
 async function put(tenantId: string): Promise<void> {
-  const actor: Actor = {
-    ...{ tenantId, keyId: "key_1", memberId: null, email: "", name: "" },
-    role: "team",
-    scopes: SCOPES,
-  };
   const deps = { db: database.db, box, exceptions: new PrivateExceptions([]) };
-  await putWebhook(deps, actor, { url: "https://example.com/" }, now);
+  await putWebhook(deps, teamKey(tenantId), { url: "https://example.com/" }, now);
 }
 const offer = (over?: Partial<OfferedEvent>) => database.db.command((tx) => offerDeliveries(tx, [event(over)]));
 

@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
+import type { Actor } from "../../../infra/kernel/actor.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import type { Refused } from "../../../infra/kernel/refusal.ts";
+import { newTeams } from "../../../tests/support/actors.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
 import { destroyRetiredSecrets } from "./destroy-retired-secrets.ts";
 import { listSecrets, putSecret, retireSecret } from "./secret.commands.ts";
@@ -23,12 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-let teams = 0;
-/** A team that no other test knows. */
-function team(): Actor {
-  const tenantId = `team_${++teams}`;
-  return { tenantId, keyId: "key_1", memberId: null, email: "", name: "", role: "team", scopes: SCOPES };
-}
+const team = newTeams();
 const put = (actor: Actor, name: string, value = "value", at = now) =>
   putSecret({ db: database.db, box }, actor, { name, value }, at);
 const pin = (actor: Actor, names: string[], holderId: string) =>

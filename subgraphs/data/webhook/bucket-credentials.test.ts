@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
 import { openPost } from "../../../infra/net/post-https.ts";
 import { PrivateExceptions } from "../../../infra/net/public-address.ts";
+import { teamKey } from "../../../tests/support/actors.ts";
 import { type Authority, testAuthority } from "../../../tests/support/authority.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
 import {
@@ -24,9 +24,7 @@ import { putWebhook } from "./webhook.commands.ts";
 const box = new SecretBox({ id: "mk-1", key: randomBytes(32) });
 const SECRET = "a secret of the receiver";
 const LOCAL = new PrivateExceptions(["localhost"]);
-const actor: Actor = {
-  ...{ tenantId: "team_1", keyId: "key_1", memberId: null, email: "", name: "", role: "team", scopes: SCOPES },
-};
+const actor = teamKey("team_1");
 const ASK = {
   ...{ tenantId: "team_1", workloadId: "wl_1", stageId: "train", generation: 2, input: "corpus" },
   ...{ uri: "s3://bucket/key", region: "eu-west-1", bytes: 1_000, sha256: null },

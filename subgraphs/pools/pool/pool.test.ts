@@ -1,9 +1,10 @@
 import { graphql } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { requestLoaders } from "../../../infra/graphql/loaders.ts";
-import { type Actor, SCOPES, type Scope } from "../../../infra/kernel/actor.ts";
+import type { Actor } from "../../../infra/kernel/actor.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
+import { teamKey } from "../../../tests/support/actors.ts";
 import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
 import { poolsEntities } from "../entities.ts";
 import { buildPoolsSubgraph } from "../index.ts";
@@ -13,15 +14,6 @@ import { pools } from "./pool.port.ts";
 let database: TestDatabase;
 const clock = new FakeClock("2026-03-01T12:00:00Z");
 const { schema } = buildPoolsSubgraph();
-const actorOf = (tenantId: string, scopes: readonly Scope[] = SCOPES): Actor => ({
-  tenantId,
-  keyId: "key_1",
-  memberId: null,
-  email: "",
-  name: "",
-  role: "team",
-  scopes,
-});
 
 beforeAll(async () => {
   database = await testDatabase(poolsEntities);
@@ -38,7 +30,7 @@ const ask = (actor: Actor, source: string, variableValues: Record<string, unknow
   });
 
 test("a new pool measures only: nothing is charged, and nothing goes elsewhere", async () => {
-  const actor = actorOf("team_new");
+  const actor = teamKey("team_new");
   const pool = await create(actor, "  Rack 7 ");
   expect(pool.id).toMatch(/^pool_/);
   expect(await listPools(database.db, actor.tenantId, null, 10)).toMatchObject([
@@ -65,7 +57,7 @@ test("a new pool measures only: nothing is charged, and nothing goes elsewhere",
 });
 
 test("sent twice, a pool is made twice", async () => {
-  const actor = actorOf("team_twice");
+  const actor = teamKey("team_twice");
   const [one, two] = [await create(actor, "same"), await create(actor, "same")];
   expect(one.id).not.toBe(two.id);
 });
@@ -74,13 +66,13 @@ test.for(["", "   ", "a\nb", "é".repeat(101), ` ${"a".repeat(200)}`, "\ud800"])
   "the name %j is refused",
   async (name) => {
     const refusal = { kind: { code: "invalid_pool_name", status: 400 }, detail: { field: "/name" } };
-    await expect(create(actorOf("team_names"), name)).rejects.toMatchObject(refusal);
-    expect((await create(actorOf("team_names_ok"), "é".repeat(100))).name).toHaveLength(100);
+    await expect(create(teamKey("team_names"), name)).rejects.toMatchObject(refusal);
+    expect((await create(teamKey("team_names_ok"), "é".repeat(100))).name).toHaveLength(100);
   },
 );
 
 test("a pool is renamed, and another team's is not there", async () => {
-  const [owner, stranger] = [actorOf("team_owner"), actorOf("team_stranger")];
+  const [owner, stranger] = [teamKey("team_owner"), teamKey("team_stranger")];
   const pool = await create(owner, "before");
   await clock.advance(1000);
   const renamed = await renamePool(database.db, owner, { id: pool.id, name: "after" }, clock.now());
@@ -94,7 +86,7 @@ test("a pool is renamed, and another team's is not there", async () => {
 });
 
 test("a team has room for a limited number of pools, also for requests at once", async () => {
-  const actor = actorOf("team_full");
+  const actor = teamKey("team_full");
   await database.db.sql(
     `insert into pools.pool select 'pool_fill' || n, $1, 'fill', kind, state, wait_policy, burst_approval, burst_timeout_behaviour,
        predict_enabled, route_enabled, sandbox_capable, wait_alpha, waiting_budget_pct, burst_threshold_micros,
@@ -108,7 +100,7 @@ test("a team has room for a limited number of pools, also for requests at once",
 });
 
 test("the graph makes, renames, reads and pages pools", async () => {
-  const actor = actorOf("team_graph");
+  const actor = teamKey("team_graph");
   const made = await ask(
     actor,
     `mutation { createPool(input: { name: "one" }) { pool { id name burstThresholdMicros } } }`,
@@ -135,12 +127,12 @@ test("the graph makes, renames, reads and pages pools", async () => {
 });
 
 test("the graph refuses what is foreign, out of scope or anonymous, by name", async () => {
-  const pool = await create(actorOf("team_a"), "a");
+  const pool = await create(teamKey("team_a"), "a");
   const source = "query ($id: ID!) { pool(id: $id) { name } }";
   const code = async (actor: Actor | null) =>
     (await ask(actor as Actor, source, { id: pool.id })).errors?.map((e) => e.extensions.code);
-  expect(await code(actorOf("team_b"))).toEqual(["not_found"]);
-  expect(await code(actorOf("team_a", ["data:read"]))).toEqual(["insufficient_scope"]);
+  expect(await code(teamKey("team_b"))).toEqual(["not_found"]);
+  expect(await code(teamKey("team_a", ["data:read"]))).toEqual(["insufficient_scope"]);
   expect(await code(null)).toEqual(["unauthorized"]);
-  expect(await code(actorOf("team_a", ["pools:read"]))).toBeUndefined();
+  expect(await code(teamKey("team_a", ["pools:read"]))).toBeUndefined();
 });
