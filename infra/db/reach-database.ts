@@ -1,4 +1,5 @@
 import pg from "pg";
+import { tlsFailure } from "../net/tls-failure.ts";
 import { UnreachableServer, wayFailure } from "../net/unreachable-server.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -35,6 +36,11 @@ function sentenceOf(error: unknown, { host, port, user, database }: pg.Client): 
   const { code, message } = error as { code?: string; message: string };
   const lost = wayFailure(error, place, "PostgreSQL");
   if (lost) return lost;
+  const tls = tlsFailure(code ?? "");
+  if (tls === "untrusted")
+    return `no known authority signed the certificate of PostgreSQL at ${place} (${code}). Name the file with its authority's certificate as sslrootcert.`;
+  if (tls === "other_host")
+    return `the certificate of PostgreSQL at ${place} is for another host (${message}). Use a name that it is for.`;
   // Without a password in the address the driver gives up before the server is asked.
   if (code === "28P01" || code === "28000" || message.startsWith("SASL"))
     return `PostgreSQL at ${place} does not let user "${user}" in (${message}). Correct the user or the password.`;

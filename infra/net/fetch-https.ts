@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher } from "undici";
 import { guardedLookup, PrivateAddress, requirePublicLiteral } from "./guarded-lookup.ts";
 import type { PrivateExceptions } from "./public-address.ts";
+import { type TlsFailure, tlsFailure } from "./tls-failure.ts";
 
 /** Why nothing came, in words that carry no value of the request. */
 export type FetchFailure =
@@ -159,7 +160,7 @@ async function* watched(body: AsyncIterable<Uint8Array>, url: URL, signal: Abort
 
 const TIMEOUTS = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ETIMEDOUT"]);
 const NO_ADDRESS = new Set(["ENOTFOUND", "EAI_AGAIN", "EAI_NODATA"]);
-const CERTIFICATE = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/;
+const CERTIFICATE: ReadonlySet<TlsFailure | null> = new Set(["other_host", "untrusted"]);
 
 function failureOf(error: unknown, url: URL, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
@@ -168,7 +169,7 @@ function failureOf(error: unknown, url: URL, signal: AbortSignal): unknown {
   if (error instanceof PrivateAddress || codes.includes("PRIVATE_ADDRESS"))
     return new FetchFailed("private_address", url.hostname);
   if (codes.some((code) => TIMEOUTS.has(code))) return new FetchFailed("timeout", url.hostname, error);
-  if (codes.some((code) => CERTIFICATE.test(code)))
+  if (codes.some((code) => CERTIFICATE.has(tlsFailure(code))))
     return new FetchFailed("untrusted_certificate", url.hostname, error);
   if (codes.some((code) => NO_ADDRESS.has(code))) return new FetchFailed("unknown_name", url.hostname, error);
   return new FetchFailed("unreachable", url.hostname, error);

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { guardedLookup, PrivateAddress, requirePublicLiteral } from "./guarded-lookup.ts";
 import type { PrivateExceptions } from "./public-address.ts";
+import { tlsFailure } from "./tls-failure.ts";
 
 /** Why no answer came, in words that carry nothing of the request or the other side. */
 export type PostFailure =
@@ -139,7 +140,7 @@ class Exchange {
   }
 }
 
-const UNTRUSTED = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_SIGNATURE)/;
+const TLS_FAILURES = { other_host: "tls_host_mismatch", untrusted: "tls_untrusted", failed: "tls_failed" } as const;
 
 function failureOf(error: unknown): PostFailure {
   if (error instanceof PrivateAddress) return "private_address";
@@ -148,9 +149,6 @@ function failureOf(error: unknown): PostFailure {
   if (typeof code !== "string") return Array.isArray(errors) && errors[0] ? failureOf(errors[0]) : "connection_failed";
   if (code === "ENOTFOUND" || code === "EAI_AGAIN" || code === "EAI_NODATA") return "name_unknown";
   if (code === "ETIMEDOUT") return "timeout";
-  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return "tls_host_mismatch";
-  if (UNTRUSTED.test(code)) return "tls_untrusted";
-  return code === "EPROTO" || code.startsWith("ERR_SSL_") || code.startsWith("ERR_TLS_")
-    ? "tls_failed"
-    : "connection_failed";
+  const tls = tlsFailure(code);
+  return tls ? TLS_FAILURES[tls] : "connection_failed";
 }

@@ -1,4 +1,5 @@
 import { Redis } from "ioredis";
+import { tlsFailure } from "../net/tls-failure.ts";
 import { UnreachableServer, wayFailure } from "../net/unreachable-server.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -30,8 +31,11 @@ export async function reachRedis(url: string): Promise<void> {
 }
 
 function sentenceOf(error: Error, place: string): string {
+  const { code } = error as { code?: string };
   const lost = wayFailure(error, place, "Redis");
   if (lost) return lost;
+  if (tlsFailure(code ?? "") === "untrusted")
+    return `no known authority signed the certificate of Redis at ${place} (${code}). Name the file with its authority's certificate in NODE_EXTRA_CA_CERTS.`;
   if (REFUSED_LOGIN.test(error.message))
     return `Redis at ${place} does not let this user in (${error.message}). Correct the user or the password.`;
   return `Redis at ${place} can't be used (${error.message}).`;

@@ -1,4 +1,5 @@
 import { PrivateAddress } from "../../../infra/net/guarded-lookup.ts";
+import { tlsFailure } from "../../../infra/net/tls-failure.ts";
 
 /** Why a service was not reached. */
 export const FAILURE_REASONS = [
@@ -35,19 +36,13 @@ export class ConnectionFailure extends Error {
   }
 }
 
-/** Codes of Node's TLS for a certificate that is in order, but for another host. */
-const OTHER_HOST = new Set(["ERR_TLS_CERT_ALTNAME_INVALID", "ERR_TLS_CERT_ALTNAME_FORMAT"]);
-/** Codes of OpenSSL's verification, and of a peer that does not speak TLS. */
-const UNTRUSTED =
-  /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|PATH_LENGTH_|EPROTO$|ERR_SSL_|ERR_TLS_|ERR_OSSL_)/;
-
 /** The reason that lies in an error of a socket or of TLS; null for anything else. */
 export function socketReason(error: unknown): FailureReason | null {
   if (error instanceof AggregateError && error.errors.length > 0) return socketReason(error.errors[0]);
   if (error instanceof PrivateAddress) return "private_address";
   const code = String((error as { code?: unknown } | null)?.code ?? "");
-  if (OTHER_HOST.has(code)) return "tls_host_mismatch";
-  if (UNTRUSTED.test(code)) return "tls_untrusted";
+  const tls = tlsFailure(code);
+  if (tls) return tls === "other_host" ? "tls_host_mismatch" : "tls_untrusted";
   if (code === "ETIMEDOUT") return "timeout";
   if (/^(E[A-Z]+|EAI_[A-Z]+)$/.test(code)) return "unreachable";
   return null;
