@@ -2,7 +2,7 @@ import type { Queryer } from "../../../infra/db/database.ts";
 import type { Actor, Scope } from "../../../infra/kernel/actor.ts";
 import { isKeyText, keyHash } from "./key-text.ts";
 
-/** A key's last use is written at most this often. */
+/** A key's last use is written at most this often, and again when what is written lies farther ahead than this. */
 const LAST_USE_STEP_MS = 60_000;
 
 interface Resolved {
@@ -17,8 +17,8 @@ interface Resolved {
 }
 
 /**
- * Reads the key, and notes its use when the last note is a minute old. The note takes the row's lock only if it is free,
- * so a request never waits for another one's.
+ * Reads the key, and notes its use when the last note is a minute old, or lies a minute ahead because the clock was set
+ * back. The note takes the row's lock only if it is free, so a request never waits for another one's.
  */
 const RESOLVE = `
   with k as (
@@ -28,7 +28,8 @@ const RESOLVE = `
   ), used as (
     update compute.api_key set last_used_at = $2
      where id in (select a.id from compute.api_key a join k on k.id = a.id
-                   where k.last_used_at is null or k.last_used_at <= $3 for update of a skip locked)
+                   where k.last_used_at is null or k.last_used_at <= $3 or k.last_used_at >= $4
+                     for update of a skip locked)
   )
   select id, team_id, member_id, name, scopes, email, member_name, role from k`;
 
@@ -38,7 +39,8 @@ const RESOLVE = `
  */
 export async function resolveApiKey(q: Queryer, text: string, now: Date): Promise<Actor | null> {
   if (!isKeyText(text)) return null;
-  const [row] = await q.sql<Resolved>(RESOLVE, [keyHash(text), now, new Date(now.getTime() - LAST_USE_STEP_MS)]);
+  const [stepAgo, stepAhead] = [-LAST_USE_STEP_MS, LAST_USE_STEP_MS].map((ms) => new Date(now.getTime() + ms));
+  const [row] = await q.sql<Resolved>(RESOLVE, [keyHash(text), now, stepAgo, stepAhead]);
   if (!row) return null;
   const { id: keyId, team_id: tenantId, scopes } = row;
   if (row.member_id === null)
