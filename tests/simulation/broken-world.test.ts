@@ -20,17 +20,26 @@ const HOURS = 0.5;
 /** Lived through at most, until one fails. */
 const SEEDS = 20;
 
-/** Lives through a world whose database does what a careless statement would do; returns what was not true of it. */
+interface Broken {
+  readonly table: string;
+  readonly when: "before insert" | "before update" | "after delete";
+  readonly fault: string;
+}
+
+/**
+ * Lives through worlds whose database does what a careless statement would do; returns what was not true of one.
+ * @param signal of the test: a world that is still lived through when its time is over must not fail the next one
+ */
 async function failureWith(
-  { table, when, fault }: { table: string; when: "before insert" | "before update" | "after delete"; fault: string },
-  first: number,
-  listen?: (line: string) => void,
+  { table, when, fault }: Broken,
+  { first, signal, listen }: { first: number; signal: AbortSignal; listen?: (line: string) => void },
 ): Promise<SimulationFailure> {
   await under.db.sql(`create function compute.fault() returns trigger language plpgsql as $$ begin ${fault} end $$`);
   try {
     await under.db.sql(`create trigger fault ${when} on ${table} for each row execute function compute.fault()`);
     for (let seed = first; seed < first + SEEDS; seed++) {
-      const error = await simulate({ database, seed, durationMs: HOURS * 3_600_000, listen }).catch((e) => e);
+      const error = await simulate({ database, seed, durationMs: HOURS * 3_600_000, listen, signal }).catch((e) => e);
+      signal.throwIfAborted();
       if (error instanceof SimulationFailure) return error;
     }
     throw new Error(`${SEEDS} worlds went well`);
@@ -39,38 +48,51 @@ async function failureWith(
   }
 }
 
-test("a world in which money appears from nowhere fails, and tells its seed, the command and what happened last", async () => {
+test("a world in which money appears from nowhere fails, and tells its seed, the command and what happened last", async ({
+  signal,
+}) => {
   const fault = `
     if new.held_micros > old.held_micros then new.balance_micros := new.balance_micros + 1; end if;
     return new;`;
   const lines: string[] = [];
   const listen = (line: string) => void lines.push(line);
-  const { message } = await failureWith({ table: "compute.account", when: "before update", fault }, 5, listen);
+  const { message } = await failureWith(
+    { table: "compute.account", when: "before update", fault },
+    { first: 5, signal, listen },
+  );
   expect(message).toContain(`nodus sim --seed 5 --hours ${HOURS}`);
   expect(message).toContain("not true: credits are what the books say");
   expect(message.split("\n").at(-1)).toMatch(/^\d\d:\d\d:\d\d\.\d{3}\t/);
   expect(lines.length).toBeGreaterThan(100);
 }, 120_000);
 
-test("a world fails in which leases are held to be over a minute before their hosts end what they run", async () => {
+test("a world fails in which leases are held to be over a minute before their hosts end what they run", async ({
+  signal,
+}) => {
   const fault = `
     if new.lease_expires_at > old.lease_expires_at then
       new.lease_expires_at := new.lease_expires_at - interval '60 seconds';
     end if;
     return new;`;
-  const { message } = await failureWith({ table: "compute.placement", when: "before update", fault }, 7);
+  const { message } = await failureWith(
+    { table: "compute.placement", when: "before update", fault },
+    { first: 7, signal },
+  );
   expect(message).toContain("not true: a stage's command runs once at most");
 }, 120_000);
 
-test("a world fails in which records are acknowledged that were not written down", async () => {
+test("a world fails in which records are acknowledged that were not written down", async ({ signal }) => {
   const fault = "new.applied_seq := least(new.applied_seq, old.applied_seq); return new;";
-  const { message } = await failureWith({ table: "compute.placement", when: "before update", fault }, 5);
+  const { message } = await failureWith(
+    { table: "compute.placement", when: "before update", fault },
+    { first: 5, signal },
+  );
   expect(message).toContain("not true: what was acknowledged is written down");
 }, 120_000);
 
-test("a world fails in which nobody is sent for to settle what is over", async () => {
+test("a world fails in which nobody is sent for to settle what is over", async ({ signal }) => {
   const fault = "if new.job = 'compute.settlePlacement' then return null; end if; return new;";
-  const { message } = await failureWith({ table: "infra.outbox", when: "before insert", fault }, 5);
+  const { message } = await failureWith({ table: "infra.outbox", when: "before insert", fault }, { first: 5, signal });
   expect(message).toContain("not true: what is due is not left lying: settle ");
 }, 120_000);
 
@@ -143,11 +165,11 @@ const CARELESS = [
   },
 ] as const;
 
-test.each(CARELESS.map((one) => [one.what, one] as const))(
+test.for(CARELESS.map((one) => [one.what, one] as const))(
   "a world fails in which %s",
-  async (_, { sentence, first, ...broken }) => {
-    const { message } = await failureWith(broken, first);
+  { timeout: 120_000 },
+  async ([, { sentence, first, ...broken }], { signal }) => {
+    const { message } = await failureWith(broken, { first, signal });
     expect(message).toContain(`not true: ${sentence}`);
   },
-  120_000,
 );
