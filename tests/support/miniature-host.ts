@@ -10,8 +10,11 @@ import { computeSettings } from "./compute-fixtures.ts";
 
 const isolation = { level: "bubblewrap", ownUid: true, seccomp: true, limits: "cgroup-v1", detail: "" } as const;
 
+/** What the commands of a running generation use, with a clock that only the test moves. */
+export type FakeLifecycleDeps = LifecycleDeps & { readonly clock: FakeClock };
+
 /** What the commands of a running generation use, on a test's database and clock. */
-export function lifecycleDeps(db: Database, clock: FakeClock): LifecycleDeps {
+export function lifecycleDeps(db: Database, clock: FakeClock): FakeLifecycleDeps {
   return { db, clock, settings: computeSettings, secrets: { reveal: async () => [] }, random: (n) => randomBytes(n) };
 }
 

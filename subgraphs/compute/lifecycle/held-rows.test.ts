@@ -1,37 +1,30 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { Database } from "../../../infra/db/database.ts";
-import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
 import { OutboxRow } from "../../../infra/db/outbox.ts";
 import { isWaitForOthersOver } from "../../../infra/db/unavailable.ts";
-import { FakeClock } from "../../../infra/kernel/clock.ts";
+import type { FakeClock } from "../../../infra/kernel/clock.ts";
 import type { Allowance } from "../../../infra/runner/protocol.ts";
-import {
-  computeSettings,
-  insertAccount,
-  insertPlaced,
-  type Placed,
-  TENANT,
-} from "../../../tests/support/compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
-import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { computeSettings, insertPlaced, type Placed, TENANT } from "../../../tests/support/compute-fixtures.ts";
+import type { TestDatabase } from "../../../tests/support/database.ts";
+import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
+import { type FakeLifecycleDeps, lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { Account } from "../account/account.entity.ts";
 import { computeEntities } from "../entities.ts";
 import { Attempt, Placement } from "../placement/placement.entity.ts";
 import { loseGeneration } from "./finish.commands.ts";
-import type { LifecycleDeps } from "./lifecycle-deps.ts";
 import { applyRecords } from "./record.commands.ts";
 import { beat, openSession, resumeSession } from "./session.commands.ts";
 
 let database: TestDatabase;
 let psql: pg.Client;
 let clock: FakeClock;
-let deps: LifecycleDeps;
+let deps: FakeLifecycleDeps;
 let placed: Placed;
 let host: MiniatureHost;
 
 beforeAll(async () => {
-  database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
+  database = await lifecycleDatabase();
   psql = new pg.Client({ connectionString: database.url });
   await psql.connect();
 }, 60_000);
@@ -40,14 +33,9 @@ afterAll(async () => {
   await database.close();
 });
 beforeEach(async () => {
-  await database.db.sql(
-    "truncate compute.account, compute.workload, compute.stage, compute.placement, compute.attempt, compute.workload_event, infra.outbox",
-  );
-  clock = new FakeClock("2026-03-01T00:00:00Z");
-  deps = lifecycleDeps(database.db, clock);
-  await insertAccount(deps.db, clock.now());
-  placed = await insertPlaced(deps.db, clock.now());
-  host = await MiniatureHost.open(deps, placed);
+  deps = await beginAnew(database.db);
+  clock = deps.clock;
+  ({ placed, host } = await insertHosted(deps));
   await host.apply(host.running());
 });
 afterEach(() => psql.query("rollback"));

@@ -1,34 +1,26 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
-import { OutboxRow } from "../../../infra/db/outbox.ts";
-import { FakeClock } from "../../../infra/kernel/clock.ts";
-import { insertAccount, insertPlaced, type Placed } from "../../../tests/support/compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
-import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
-import { computeEntities } from "../entities.ts";
+import type { Placed } from "../../../tests/support/compute-fixtures.ts";
+import type { TestDatabase } from "../../../tests/support/database.ts";
+import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
+import { type FakeLifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { LogChunk } from "../log/log-chunk.entity.ts";
 import { Attempt, Placement } from "../placement/placement.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import { WorkloadEvent } from "../workload/workload-event.entity.ts";
-import type { LifecycleDeps } from "./lifecycle-deps.ts";
 import { beat, currentAllowance, openSession } from "./session.commands.ts";
 
 let database: TestDatabase;
-let clock: FakeClock;
-let deps: LifecycleDeps;
+let deps: FakeLifecycleDeps;
 let placed: Placed;
 let host: MiniatureHost;
 
 beforeAll(async () => {
-  database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
-  clock = new FakeClock("2026-03-01T00:00:00Z");
-  deps = lifecycleDeps(database.db, clock);
-  await insertAccount(deps.db, clock.now());
+  database = await lifecycleDatabase();
 });
 afterAll(() => database.close());
 beforeEach(async () => {
-  placed = await insertPlaced(deps.db, clock.now());
-  host = await MiniatureHost.open(deps, placed);
+  deps = await beginAnew(database.db);
+  ({ placed, host } = await insertHosted(deps));
 });
 
 const placement = async () => (await deps.db.row(Placement, "where t.id = $1", [placed.placementId]))!;

@@ -1,14 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
-import { OutboxRow } from "../../../infra/db/outbox.ts";
-import { FakeClock } from "../../../infra/kernel/clock.ts";
+import type { FakeClock } from "../../../infra/kernel/clock.ts";
 import { Refused, refusals } from "../../../infra/kernel/refusal.ts";
 import type { ExitRecord } from "../../../infra/runner/protocol.ts";
-import { insertAccount, insertPlaced, type Placed, TENANT } from "../../../tests/support/compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
-import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { insertPlaced, type Placed, TENANT } from "../../../tests/support/compute-fixtures.ts";
+import type { TestDatabase } from "../../../tests/support/database.ts";
+import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
+import { type FakeLifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { Account } from "../account/account.entity.ts";
-import { computeEntities } from "../entities.ts";
 import { trialBalance } from "../ledger/ledger.commands.ts";
 import { LedgerEntry } from "../ledger/ledger-entry.entity.ts";
 import { LogChunk } from "../log/log-chunk.entity.ts";
@@ -18,34 +16,23 @@ import { Stage } from "../stage/stage.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import { WorkloadEvent } from "../workload/workload-event.entity.ts";
 import { closeIfGone, loseGeneration, requestStop } from "./finish.commands.ts";
-import type { LifecycleDeps } from "./lifecycle-deps.ts";
 import { beat, openSession, resumeSession } from "./session.commands.ts";
 import { settle } from "./settlement.commands.ts";
 
 let database: TestDatabase;
 let clock: FakeClock;
-let deps: LifecycleDeps;
+let deps: FakeLifecycleDeps;
 
 beforeAll(async () => {
-  database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
+  database = await lifecycleDatabase();
 });
 afterAll(() => database.close());
 beforeEach(async () => {
-  const { db } = database;
-  await db.sql(
-    `truncate compute.account, compute.workload, compute.stage, compute.placement, compute.attempt, compute.ledger_entry,
-       compute.log_chunk, compute.output, compute.manifest, compute.workload_event, compute.unit_observation, infra.outbox`,
-  );
-  clock = new FakeClock("2026-03-01T00:00:00Z");
-  deps = lifecycleDeps(db, clock);
-  await insertAccount(db, clock.now());
+  deps = await beginAnew(database.db);
+  clock = deps.clock;
 });
 
-async function opened(over: Parameters<typeof insertPlaced>[2] = {}): Promise<{ placed: Placed; host: MiniatureHost }> {
-  const placed = await insertPlaced(deps.db, clock.now(), over);
-  return { placed, host: await MiniatureHost.open(deps, placed) };
-}
-
+const opened = (over?: Parameters<typeof insertHosted>[1]) => insertHosted(deps, over);
 const workload = async (id: string) => (await deps.db.row(Workload, "where t.id = $1", [id]))!;
 const placement = async (id: string) => (await deps.db.row(Placement, "where t.id = $1", [id]))!;
 const events = async (id: string) =>

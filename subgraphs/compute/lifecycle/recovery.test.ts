@@ -1,38 +1,30 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
-import { OutboxRow } from "../../../infra/db/outbox.ts";
-import { FakeClock } from "../../../infra/kernel/clock.ts";
-import { insertAccount, insertPlaced, type Placed } from "../../../tests/support/compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
-import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
-import { computeEntities } from "../entities.ts";
+import type { FakeClock } from "../../../infra/kernel/clock.ts";
+import type { Placed } from "../../../tests/support/compute-fixtures.ts";
+import type { TestDatabase } from "../../../tests/support/database.ts";
+import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
+import type { FakeLifecycleDeps } from "../../../tests/support/miniature-host.ts";
 import { Stage } from "../stage/stage.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import { WorkloadEvent } from "../workload/workload-event.entity.ts";
 import { stopAtDeadline } from "./deadline.commands.ts";
 import { loseGeneration } from "./finish.commands.ts";
-import type { LifecycleDeps } from "./lifecycle-deps.ts";
 
 let database: TestDatabase;
 let clock: FakeClock;
-let deps: LifecycleDeps;
+let deps: FakeLifecycleDeps;
 
 beforeAll(async () => {
-  database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
+  database = await lifecycleDatabase();
 });
 afterAll(() => database.close());
 beforeEach(async () => {
-  await database.db.sql("truncate compute.account");
-  clock = new FakeClock("2026-03-01T00:00:00Z");
-  deps = lifecycleDeps(database.db, clock);
-  await insertAccount(deps.db, clock.now());
+  deps = await beginAnew(database.db);
+  clock = deps.clock;
 });
 
-type Over = Parameters<typeof insertPlaced>[2];
-
-async function running(over: Over = {}): Promise<Placed> {
-  const placed = await insertPlaced(deps.db, clock.now(), over);
-  const host = await MiniatureHost.open(deps, placed);
+async function running(over?: Parameters<typeof insertHosted>[1]): Promise<Placed> {
+  const { placed, host } = await insertHosted(deps, over);
   await host.apply(host.running());
   return placed;
 }
@@ -87,8 +79,7 @@ async function waiting(): Promise<number> {
 }
 
 test("a machine lost before the command ran is no failure, even of work that is not to be resumed", async () => {
-  const placed = await insertPlaced(deps.db, clock.now(), { spec: { resumeOnInterruption: false } });
-  await MiniatureHost.open(deps, placed);
+  const { placed } = await insertHosted(deps, { spec: { resumeOnInterruption: false } });
   await lose(placed);
   expect(await workload(placed)).toMatchObject({ status: "recovering" });
   expect(await stage(placed)).toMatchObject({ status: "placing", failedOfferIds: ["off_fixture"] });

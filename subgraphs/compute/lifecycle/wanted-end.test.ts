@@ -1,39 +1,33 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
-import { OutboxRow } from "../../../infra/db/outbox.ts";
-import { FakeClock } from "../../../infra/kernel/clock.ts";
+import type { FakeClock } from "../../../infra/kernel/clock.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { MEMBER } from "../../../tests/support/actors.ts";
-import { insertAccount, insertPlaced, type Placed } from "../../../tests/support/compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
-import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
-import { computeEntities } from "../entities.ts";
+import type { Placed } from "../../../tests/support/compute-fixtures.ts";
+import type { TestDatabase } from "../../../tests/support/database.ts";
+import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
+import type { FakeLifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { Stage } from "../stage/stage.entity.ts";
 import { cancelWorkload } from "../workload/cancel-workload.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import { stopAtDeadline } from "./deadline.commands.ts";
-import type { LifecycleDeps } from "./lifecycle-deps.ts";
 
 let database: TestDatabase;
 let clock: FakeClock;
-let deps: LifecycleDeps;
+let deps: FakeLifecycleDeps;
 let placed: Placed;
 let host: MiniatureHost;
 
 beforeAll(async () => {
-  database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
+  database = await lifecycleDatabase();
 });
 afterAll(() => database.close());
 beforeEach(async () => {
-  const { db } = database;
-  await db.sql("truncate compute.account, compute.workload, compute.stage, compute.placement, compute.attempt");
-  clock = new FakeClock("2026-03-01T00:00:00Z");
-  deps = lifecycleDeps(db, clock);
-  await insertAccount(db, clock.now());
-  await db.sql("update compute.account set active_runs = 1");
-  placed = await insertPlaced(db, clock.now(), { completeBy: new Date(clock.now().getTime() + 60_000) });
+  deps = await beginAnew(database.db);
+  clock = deps.clock;
+  await deps.db.sql("update compute.account set active_runs = 1");
+  const completeBy = new Date(clock.now().getTime() + 60_000);
+  ({ placed, host } = await insertHosted(deps, { completeBy }));
   await insertSecondStage();
-  host = await MiniatureHost.open(deps, placed);
   await host.apply(host.running());
 });
 

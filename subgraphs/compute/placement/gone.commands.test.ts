@@ -1,33 +1,25 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
-import { OutboxRow } from "../../../infra/db/outbox.ts";
-import { FakeClock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
-import { computeSettings, insertAccount, insertPlaced, type Placed } from "../../../tests/support/compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
-import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
-import { computeEntities } from "../entities.ts";
-import type { LifecycleDeps } from "../lifecycle/lifecycle-deps.ts";
+import { computeSettings, type Placed } from "../../../tests/support/compute-fixtures.ts";
+import type { TestDatabase } from "../../../tests/support/database.ts";
+import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
+import type { FakeLifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { beat } from "../lifecycle/session.commands.ts";
 import { loseIfStillGone } from "./gone.commands.ts";
 import { Placement } from "./placement.entity.ts";
 
 let database: TestDatabase;
-let deps: LifecycleDeps & { clock: FakeClock };
+let deps: FakeLifecycleDeps;
 let placed: Placed;
 let host: MiniatureHost;
 
 beforeAll(async () => {
-  database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
+  database = await lifecycleDatabase();
 });
 afterAll(() => database.close());
 beforeEach(async () => {
-  const clock = new FakeClock("2026-03-01T00:00:00Z");
-  deps = { ...lifecycleDeps(database.db, clock), clock };
-  await deps.db.sql("truncate compute.account, compute.workload");
-  await insertAccount(deps.db, clock.now());
-  placed = await insertPlaced(deps.db, clock.now());
-  host = await MiniatureHost.open(deps, placed);
+  deps = await beginAnew(database.db);
+  ({ placed, host } = await insertHosted(deps));
 });
 
 const lose = () => deps.db.command((tx) => loseIfStillGone(tx, placed.orderId, computeSettings, deps.clock.now()));
