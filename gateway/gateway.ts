@@ -6,6 +6,7 @@ import { LIMITS } from "../infra/kernel/limits.ts";
 import { Documents } from "./documents.ts";
 import { Graph } from "./graph.ts";
 import { Keys, type ResolveActor } from "./keys.ts";
+import { OpenStreams } from "./open-streams.ts";
 import { Operations } from "./operations.ts";
 import { PersistedOperations } from "./persisted.ts";
 import { authentication } from "./plugins/authentication.ts";
@@ -45,6 +46,10 @@ export interface GatewayOptions {
   operationsPerConnection?: number;
   /** How long a WebSocket may stay that has shown no key. */
   socketWithoutKeyMs?: number;
+  /** Streams of one team that this gateway holds open, whatever carries them. */
+  streamsPerTeam?: number;
+  /** Streams that it holds open for callers without a key, together. */
+  streamsWithoutKey?: number;
   /** Registered operations: texts by `documentHash`. `only` refuses every other document. */
   persisted?: { operations: ReadonlyMap<string, string>; only: boolean };
   /** How long a key's actor is believed without asking again. */
@@ -72,6 +77,8 @@ export interface Gateway {
   readonly persisted: PersistedOperations;
   readonly operations: Operations;
   readonly keys: Keys;
+  /** What is counted of the streams that are open. */
+  readonly streams: OpenStreams;
   readonly log: FastifyBaseLogger;
   readonly options: Readonly<GatewayOptions> & {
     readonly operationsPerConnection: number;
@@ -114,12 +121,17 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   ];
   const keys = new Keys(options.resolveActor, clock, log, options.actorCacheMs);
   const operations = new Operations(graph, [...guarding, ...watching], keys, clock);
+  const streams = new OpenStreams({
+    perTeam: options.streamsPerTeam ?? LIMITS.openStreamsPerTeam,
+    withoutKey: options.streamsWithoutKey ?? LIMITS.openStreamsWithoutKey,
+  });
   return {
     schema: graph.schema,
     documents,
     persisted: new PersistedOperations(documents, options.persisted),
     operations,
     keys,
+    streams,
     log,
     options,
     prepare: (document, operationName) => graph.prepare(document, operationName),

@@ -19,6 +19,12 @@ export const GATEWAY = refusals({
     "The operations that run on this connection hold too many bytes.",
     "Complete some, open another connection, or send smaller variables.",
   ],
+  too_many_streams: [429, "The team has too many streams open.", "Close some, or wait until some end."],
+  too_many_without_key: [
+    429,
+    "Too many callers without a key are connected.",
+    "Connect again, and send the key at once.",
+  ],
   operation_id_too_long: [400, "The operation's id has too many characters.", "Give a shorter id."],
   not_persisted: [403, "Only persisted operations run here.", "Send the hash of an operation that was registered."],
   subscription_needs_stream: [
@@ -49,13 +55,18 @@ export function beyond(kind: RefusalKind, limit: number, seen: number | string):
   });
 }
 
+/** What a refusal says in the headers of an HTTP answer. */
+export function refusalHeaders({ kind, detail }: Refused): Record<string, string> {
+  return {
+    ...(detail.retryAfterSeconds === undefined ? {} : { "retry-after": String(detail.retryAfterSeconds) }),
+    ...(kind.status === 401 ? { "www-authenticate": "Bearer" } : {}),
+  };
+}
+
 /** The GraphQL error of a refusal, which also sets the HTTP status when the whole request was refused. */
 export function requestRefusal(refused: Refused): GraphQLError {
   const error = refusalError(refused);
-  const headers = new Map<string, string>();
-  if (refused.detail.retryAfterSeconds !== undefined)
-    headers.set("retry-after", String(refused.detail.retryAfterSeconds));
-  if (refused.kind.status === 401) headers.set("www-authenticate", "Bearer");
+  const headers = new Map(Object.entries(refusalHeaders(refused)));
   return new GraphQLError(error.message, {
     originalError: refused,
     extensions: { ...error.extensions, http: { status: refused.kind.status, headers } as never },

@@ -5,7 +5,8 @@ import { documentHash } from "./documents.ts";
 
 let server: Served;
 beforeAll(async () => {
-  server = await served(shop(), {}, { allowedOrigins: ["https://console.example"], graphiql: true });
+  const helpUrl = (code: string) => `https://nodus.test/help/errors#${code}`;
+  server = await served(shop(), {}, { allowedOrigins: ["https://console.example"], graphiql: true, helpUrl });
 });
 afterAll(() => server.close());
 
@@ -151,7 +152,13 @@ describe("a path that is none", () => {
     const response = await fetch(`${server.url}/`);
     expect([response.status, await response.json()]).toEqual([
       404,
-      expect.objectContaining({ error: "not_found", fix: expect.stringContaining("/graphql") }),
+      {
+        error: "not_found",
+        message: "There is no such path.",
+        fix: expect.stringContaining("/graphql"),
+        url: "https://nodus.test/help/errors#not_found",
+        request_id: response.headers.get("x-request-id"),
+      },
     ]);
   });
 });

@@ -14,11 +14,12 @@ import { refusalError } from "../infra/graphql/errors.ts";
 import { parseJsonBody } from "../infra/kernel/json-body.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
 import { COMMON, type RefusalKind, Refused } from "../infra/kernel/refusal.ts";
+import { onceClosed } from "../infra/net/once-closed.ts";
 import { createApollo } from "./apollo.ts";
 import type { Gateway } from "./gateway.ts";
 import { serveGraphiql } from "./graphiql/graphiql.ts";
 import { bearerKey } from "./keys.ts";
-import { GATEWAY, requestRefusal } from "./refusals.ts";
+import { GATEWAY, refusalHeaders, requestRefusal } from "./refusals.ts";
 import { currentRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request-id.ts";
 import { lazyRequestLogger } from "./request-logger.ts";
 import { serveSse } from "./sse.ts";
@@ -38,6 +39,8 @@ export interface ServerOptions {
   server?: Pick<FastifyServerOptions, "routerOptions" | "frameworkErrors">;
   /** Largest WebSocket message of any route, when other routes take larger ones than GraphQL. */
   socketBytes?: number;
+  /** Where a person reads about an error's code; refusals outside GraphQL lead there. */
+  helpUrl?: (code: string) => string;
   /** Whether `X-Forwarded-*` are believed. Default false. */
   trustProxy?: boolean | string | string[];
 }
@@ -55,16 +58,10 @@ export async function createServer(gateway: Gateway, options: ServerOptions = {}
     trustProxy: options.trustProxy ?? false,
     forceCloseConnections: true,
   });
-  app.setErrorHandler((error: FastifyError, request, reply) => {
-    const refused = refusalOf(error, request, gateway);
-    const { code, message, status } = refused.kind;
-    return reply.code(status).send({ error: code, message, fix: refused.fix, request_id: request.id });
-  });
-  app.setNotFoundHandler((request, reply) => {
-    const { code, status } = COMMON.not_found;
-    const fix = "GraphQL is at /graphql, REST is under /v1, health at /healthz and /readyz.";
-    return reply.code(status).send({ error: code, message: "There is no such path.", fix, request_id: request.id });
-  });
+  app.setErrorHandler((error: FastifyError, request, reply) =>
+    refuse(reply, refusalOf(error, request, gateway), options),
+  );
+  app.setNotFoundHandler((_request, reply) => refuse(reply, new Refused(COMMON.not_found, NO_SUCH_PATH), options));
   app.addHook("onRequest", async (request, reply) => {
     reply.header(REQUEST_ID_HEADER, request.id);
   });
@@ -115,6 +112,21 @@ async function serveGraphql(scope: FastifyInstance, gateway: Gateway, options: S
   serveSse(scope, gateway, bodyLimit, (request) => actorOf(gateway, request));
 }
 
+const NO_SUCH_PATH = {
+  message: "There is no such path.",
+  fix: "GraphQL is at /graphql, REST is under /v1, health at /healthz and /readyz.",
+};
+
+/** A refusal outside GraphQL, with the members that one of REST has. */
+function refuse(reply: FastifyReply, refused: Refused, { helpUrl }: ServerOptions): FastifyReply {
+  const { kind, message, fix } = refused;
+  const url = helpUrl && { url: helpUrl(kind.code) };
+  return reply
+    .code(kind.status)
+    .headers(refusalHeaders(refused))
+    .send({ error: kind.code, message, fix, ...url, request_id: reply.request.id });
+}
+
 /** JSON is read strictly; other bodies are left unread, for Apollo to refuse as cross-site or of the wrong type. */
 function readBodies(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
@@ -148,7 +160,7 @@ async function actorOf(gateway: Gateway, request: FastifyRequest) {
 /** Aborts when the client has gone before it had its answer. */
 function goneSignal(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  reply.raw.once("close", () => {
+  onceClosed(reply.raw, () => {
     if (!reply.raw.writableFinished) gone.abort();
   });
   return gone.signal;
@@ -163,7 +175,10 @@ async function toPage(request: FastifyRequest, reply: FastifyReply) {
 function answerError(error: FastifyError | Refused, request: FastifyRequest, reply: FastifyReply, gateway: Gateway) {
   const refused = refusalOf(error, request, gateway);
   const extensions = { ...refusalError(refused).extensions, requestId: request.id };
-  return reply.code(refused.kind.status).send({ errors: [{ message: refused.message, extensions }] });
+  return reply
+    .code(refused.kind.status)
+    .headers(refusalHeaders(refused))
+    .send({ errors: [{ message: refused.message, extensions }] });
 }
 
 /** What a client is told of an error; a fault is logged and reads `internal_error`. */

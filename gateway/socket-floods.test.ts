@@ -109,7 +109,7 @@ describe("an id that is given again as soon as its operation was completed", () 
     let tries = 0;
     await until(() => {
       if (ticker.open === 0) client.send(subscribe(`again-${tries++}`));
-      return ticker.open === 1;
+      return ticker.open > 0; // of those that were sent while the first was being opened, more may be
     }, "there is room again");
   });
 });

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ExecutionResult, GraphQLError, getOperationAST } from "graphql";
 import type { Actor } from "../infra/kernel/actor.ts";
 import { COMMON, Refused } from "../infra/kernel/refusal.ts";
+import { onceClosed } from "../infra/net/once-closed.ts";
 import { nextTurnIfBusy } from "./fairness.ts";
 import { formatted } from "./format.ts";
 import type { Gateway } from "./gateway.ts";
@@ -24,10 +25,12 @@ type ActorOf = (request: FastifyRequest) => Promise<Actor | null>;
 export function serveSse(scope: FastifyInstance, gateway: Gateway, bodyLimit: number, actorOf: ActorOf): void {
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const gone = new AbortController();
-    reply.raw.once("close", () => gone.abort());
+    onceClosed(reply.raw, () => gone.abort());
     let operation: Operation;
     try {
-      operation = await operationOf(gateway, request, await actorOf(request), gone.signal);
+      const actor = await actorOf(request);
+      operation = await operationOf(gateway, request, actor, gone.signal);
+      holdStream(gateway, actor, reply.raw);
     } catch (error) {
       return refuse(reply, error);
     }
@@ -50,6 +53,14 @@ export function serveSse(scope: FastifyInstance, gateway: Gateway, bodyLimit: nu
     }
   };
   scope.route({ method: ["GET", "POST"], url: "/graphql/stream", bodyLimit, handler });
+}
+
+/** Counts the stream until its connection carries it no more: a reader may be slow to take the last of it, too. */
+function holdStream({ streams }: Gateway, actor: Actor | null, response: ServerResponse): void {
+  const stream = actor
+    ? streams.open("events", actor.tenantId)
+    : streams.openWithoutKey("events", () => response.destroy());
+  onceClosed(response, () => stream.close());
 }
 
 async function operationOf(
@@ -128,8 +139,14 @@ function refuse(reply: FastifyReply, error: unknown) {
     : [error instanceof Refused ? requestRefusal(error) : error];
   const first = problems[0];
   if (!(first instanceof GraphQLError)) throw error;
-  const status = (first.extensions.http as { status?: number } | undefined)?.status ?? 400;
-  return reply.code(status).send(formatted({ errors: problems as GraphQLError[] }));
+  const { status = 400, headers = [] } = (first.extensions.http ?? {}) as {
+    status?: number;
+    headers?: Iterable<[string, string]>;
+  };
+  return reply
+    .code(status)
+    .headers(Object.fromEntries(headers))
+    .send(formatted({ errors: problems as GraphQLError[] }));
 }
 
 function writeHead(reply: FastifyReply): void {

@@ -8,15 +8,20 @@ import { COMMON, type RefusalKind, Refused } from "../infra/kernel/refusal.ts";
 import { formatted } from "./format.ts";
 import type { Gateway } from "./gateway.ts";
 import { bearerKey } from "./keys.ts";
+import type { OpenStream } from "./open-streams.ts";
 import { beyond, GATEWAY, requestRefusal } from "./refusals.ts";
 import type { Operation, Variables } from "./request.ts";
-import { serveSocket } from "./socket.ts";
+import { dismiss, serveSocket } from "./socket.ts";
 import { type SocketOperation, SocketOperations } from "./socket-operations.ts";
 
 /** Between the last message of a socket whose key has ended and its close. */
 const LAST_WORDS_MS = 50;
 /** The close code after which clients connect again by themselves. */
 const TRY_AGAIN_LATER = 1013;
+/** As HTTP's 429: clients do not connect again by themselves. */
+const TOO_MANY = 4429;
+/** What a close frame has room for. */
+const REASON_BYTES = 123;
 
 /** What is known of one socket. */
 interface Connection {
@@ -24,6 +29,8 @@ interface Connection {
   readonly authorization: string | undefined;
   readonly socket: WebSocket;
   readonly operations: SocketOperations;
+  /** The socket as it counts among the gateway's streams. */
+  readonly stream: OpenStream;
   /** Bytes of the message that is being taken. */
   messageBytes: number;
   actor: Actor | null;
@@ -52,6 +59,7 @@ export function serveSockets(gateway: Gateway, messageBytes: number): WebsocketH
       authorization: request.headers.authorization,
       socket,
       operations: new SocketOperations(operations),
+      stream: holdSocket(gateway, socket),
       messageBytes: 0,
       actor: null,
       unwatch: () => {},
@@ -63,6 +71,14 @@ export function serveSockets(gateway: Gateway, messageBytes: number): WebsocketH
       closed: (connection) => connection.unwatch(),
     },
   );
+}
+
+/** Counts the socket until it is closed, for nobody as long as it has shown no key. */
+function holdSocket({ streams }: Gateway, socket: WebSocket): OpenStream {
+  const refused = new Refused(GATEWAY.too_many_without_key);
+  const stream = streams.openWithoutKey("socket", () => dismiss(socket, TRY_AGAIN_LATER, reasonOf(refused)));
+  socket.once("close", () => stream.close());
+  return stream;
 }
 
 function protocol(gateway: Gateway): ServerOptions<Record<string, unknown>, Connection> {
@@ -90,25 +106,37 @@ async function connect(gateway: Gateway, { connectionParams, extra }: Socket): P
     extra.unwatch = () => clearTimeout(closing);
     return true; // may still read the graph's own types
   }
+  let actor: Actor;
   try {
-    extra.actor = await gateway.keys.actorFor(apiKey);
+    actor = await gateway.keys.actorFor(apiKey);
+    extra.stream.belongsTo(actor.tenantId);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    extra.socket.close(
-      error.kind.status === 401 ? CloseCode.Unauthorized : TRY_AGAIN_LATER,
-      `${error.kind.code}: ${error.message}`,
-    );
+    dismiss(extra.socket, closeCodeOf(error), reasonOf(error));
     return false;
   }
-  extra.unwatch = gateway.keys.watch(extra.actor, () => {
+  extra.actor = actor;
+  extra.unwatch = gateway.keys.watch(actor, () => {
     setTimeout(() => close(extra.socket, GATEWAY.key_ended), LAST_WORDS_MS).unref();
   });
   if (extra.socket.readyState !== extra.socket.OPEN) extra.unwatch();
   return true;
 }
 
-function close(socket: WebSocket, { code, message }: RefusalKind): void {
-  socket.close(CloseCode.Unauthorized, `${code}: ${message}`);
+function close(socket: WebSocket, kind: RefusalKind): void {
+  socket.close(CloseCode.Unauthorized, reasonOf(new Refused(kind)));
+}
+
+function closeCodeOf({ kind }: Refused): number {
+  if (kind.status === 401) return CloseCode.Unauthorized;
+  return kind.status === 429 ? TOO_MANY : TRY_AGAIN_LATER;
+}
+
+/** What is wrong and, where there is room, what to do about it. */
+function reasonOf({ kind, message, fix }: Refused): string {
+  const said = `${kind.code}: ${message}`;
+  const all = `${said} ${fix}`;
+  return Buffer.byteLength(all) > REASON_BYTES ? said : all;
 }
 
 function keyOf(params: Readonly<Record<string, unknown>> | undefined): string | null {

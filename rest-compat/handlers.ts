@@ -4,7 +4,7 @@ import type { DocumentNode, GraphQLSchema } from "graphql";
 import { LIMITS } from "../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../infra/kernel/refusal.ts";
 import { sendAnswer } from "./answer.ts";
-import { callerOf } from "./caller.ts";
+import { callerOf, holdStream } from "./caller.ts";
 import type { Contract, Operation } from "./contract.ts";
 import type { Documents } from "./documents.ts";
 import { compileDocument, plainArguments } from "./operation.ts";
@@ -60,6 +60,7 @@ function bytesHandler(compilation: Compilation, operation: Operation, row: Bytes
   const readQuery = queryReader(contract.document, operation);
   return async (request, reply) => {
     const caller = callerOf(request, reply);
+    holdStream(ports, caller, reply);
     const wire: WireRequest = {
       path: pathOf(request),
       query: readQuery(request.query as RawQuery),

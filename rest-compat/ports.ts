@@ -89,5 +89,7 @@ export interface RestPorts {
   /** The actor behind an Authorization header; null when it is absent, wrong, expired or revoked. */
   authenticate(authorization: string | undefined): Promise<Actor | null>;
   execute(request: GraphRequest): Promise<GraphResult>;
+  /** Counts a stream of the actor's team until it is closed; throws `Refused` when the team may have no more of them. */
+  openStream(actor: Actor): { close(): void };
   readonly bytes: BytesPorts;
 }

@@ -7,6 +7,7 @@ import { memoryRateLimit, type RateLimit } from "../gateway/plugins/rate-limit.t
 import { sharedRateLimit } from "../gateway/plugins/shared-rate-limit.ts";
 import type { SubgraphExecutor } from "../gateway/request.ts";
 import { createServer } from "../gateway/server.ts";
+import { measureStreams } from "../gateway/stream-metrics.ts";
 import { Json, SafeInt, Usd } from "../infra/graphql/scalars.ts";
 import type { Subgraph } from "../infra/graphql/subgraph.ts";
 import { openPostgresRateCounts, openRedisRateCounts } from "../infra/live/rate-counts.ts";
@@ -46,17 +47,20 @@ export async function createGatewayServer(
     scalars: [Usd, SafeInt, Json],
     introspection: settings.introspection,
     rateLimit: await rateLimitOf(parts, plan),
+    streamsPerTeam: settings.streamsPerTeam,
     persisted: {
       operations: settings.persistedOperations ? readPersistedOperations(settings.persistedOperations) : new Map(),
       only: settings.persistedOnly,
     },
   });
   parts.drain.onClose("key watch", watchKeys(parts, gateway));
+  measureStreams(parts.metrics, gateway.streams);
   const app = await createServer(gateway, {
     allowedOrigins: settings.corsOrigins.includes("*") ? true : settings.corsOrigins,
     graphiql: settings.graphiql,
     server: REST_SERVER_OPTIONS,
     socketBytes: MAX_FRAME_BYTES,
+    helpUrl: (code) => helpUrl(compute.settings.publicUrl)(code),
   });
   await serveRest(app, parts, plan, gateway, compute);
   return app;
@@ -113,6 +117,7 @@ async function serveRest(
         return actor;
       },
       execute: (request) => gateway.execute(request),
+      openStream: (actor) => gateway.streams.open("bytes", actor.tenantId),
       bytes: bytesPorts(parts, plan, gateway),
     },
   });

@@ -96,8 +96,10 @@ export const LIMITS = {
   migrationPauseMs: 1_500,
   /** A migration that has not had its locks after this has failed, and with it the start. */
   migrationLockMs: 120_000,
-  /** A stage whose team's account is being held by somebody is looked at again after this long. */
+  /** A stage is looked at again after this long when a row that it needs is still held by who was seen to hold it before. */
   heldStageMs: 2_000,
+  /** The same when somebody else holds the row, such as one of many that each write it for a moment. */
+  busyStageMs: 250,
   /** How long a gateway may go on without looking at a key again. */
   actorCacheMs: 5_000,
   /** How long a request waits to be told whom its key belongs to. */
@@ -113,6 +115,10 @@ export const LIMITS = {
   socketBacklogBytes: 1024 * 1024,
   /** A socket that has shown no key is closed after this. */
   socketWithoutKeyMs: 60_000,
+  /** Streams of a team that one gateway holds open: sockets, server-sent events, bytes that come or go; a setting may say otherwise. */
+  openStreamsPerTeam: 2_000,
+  /** The same of all callers that have shown no key: the oldest gives way. */
+  openStreamsWithoutKey: 1_000,
   requestsPerKeyPerSecond: 2_000,
   /** Names of teams, members and keys, in characters. */
   displayNameLength: 200,

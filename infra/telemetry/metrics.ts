@@ -45,6 +45,24 @@ export class Metrics {
     });
   }
 
+  /** Several of one name, told apart by `label`; `read` is asked whenever the measurements are. */
+  gauges<L extends string>(
+    name: `nodus_${string}`,
+    help: string,
+    label: L,
+    read: () => Readonly<Record<string, number>>,
+  ): void {
+    const gauge: Gauge<L> = new Gauge({
+      name,
+      help,
+      labelNames: [label],
+      registers: [this.#registry],
+      collect: () => {
+        for (const [value, count] of Object.entries(read())) gauge.labels(value).set(count);
+      },
+    });
+  }
+
   /** The body of `/metrics` and its media type. */
   async text(): Promise<{ contentType: string; body: string }> {
     return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };

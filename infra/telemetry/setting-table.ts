@@ -260,6 +260,12 @@ export const SETTINGS = {
     "Requests that one API key may make in a second.",
     wholeNumber(1, 1_000_000),
   ),
+  streamsPerTeam: given(
+    "NODUS_STREAMS_PER_TEAM",
+    String(LIMITS.openStreamsPerTeam),
+    "Streams of one team that one gateway holds open: WebSockets, server-sent events, files that come or go.",
+    wholeNumber(1, 1_000_000),
+  ),
   corsOrigins: given(
     "NODUS_CORS_ORIGINS",
     "",

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import Fastify, { type FastifyInstance } from "fastify";
 import { buildSchema, execute, parse } from "graphql";
 import { afterEach, describe, expect, it } from "vitest";
+import { OpenStreams } from "../../gateway/open-streams.ts";
 import { Refused, refusals } from "../../infra/kernel/refusal.ts";
 import { downloadOutput } from "../../rest-compat/bytes/download-output.ts";
 import { uploadAsset } from "../../rest-compat/bytes/upload-asset.ts";
@@ -23,6 +24,7 @@ const REFUSED = refusals({
   output_gone: [410, "Gone.", "Run again."],
 });
 
+const streams = new OpenStreams({ perTeam: 100, withoutKey: 1 });
 const open: FastifyInstance[] = [];
 afterEach(async () => {
   await Promise.all(open.splice(0).map((app) => app.close()));
@@ -47,6 +49,7 @@ async function face(bytes: Partial<BytesPorts>): Promise<FastifyInstance> {
           JSON.stringify(await execute({ schema, document, rootValue, variableValues: variables })),
         ) as never;
       },
+      openStream: ({ tenantId }) => streams.open("bytes", tenantId),
       bytes: { uploadAsset: missing, importAsset: missing, openOutput: missing, openLog: missing, ...bytes },
     },
   });

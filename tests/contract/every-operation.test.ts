@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { OpenStreams } from "../../gateway/open-streams.ts";
 import { type Operation, readContract } from "../../rest-compat/contract.ts";
 import { readDocuments } from "../../rest-compat/documents.ts";
 import { helpUrl } from "../../rest-compat/help.ts";
@@ -23,6 +24,7 @@ let reached = 0;
 
 beforeAll(async () => {
   const unreachable = () => Promise.reject(new Error("this request must not get so far"));
+  const streams = new OpenStreams({ perTeam: 1_000, withoutKey: 1 });
   app = Fastify({ ...REST_SERVER_OPTIONS, forceCloseConnections: true });
   await app.register(restCompat, {
     contract,
@@ -37,6 +39,7 @@ beforeAll(async () => {
         reached++;
         return unreachable();
       },
+      openStream: ({ tenantId }) => streams.open("bytes", tenantId),
       bytes: { uploadAsset: unreachable, importAsset: unreachable, openOutput: unreachable, openLog: unreachable },
     },
   });

@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import Fastify, { type FastifyInstance } from "fastify";
 import { buildSchema, type DocumentNode, execute, parse } from "graphql";
 import { afterEach } from "vitest";
+import { OpenStreams } from "../../gateway/open-streams.ts";
 import type { Actor } from "../../infra/kernel/actor.ts";
 import { refusals } from "../../infra/kernel/refusal.ts";
 import { contractOf } from "../../rest-compat/contract.ts";
@@ -77,6 +78,7 @@ afterEach(async () => {
 export async function face(
   resolvers: Record<string, unknown> = {},
   onSignal: (signal: AbortSignal) => void = () => {},
+  streams = new OpenStreams({ perTeam: 100, withoutKey: 1 }),
 ): Promise<Face> {
   const ran: Record<string, unknown>[] = [];
   const uploaded: Buffer[] = [];
@@ -89,6 +91,7 @@ export async function face(
         JSON.stringify(await execute({ schema, document, rootValue: resolvers, variableValues: variables })),
       ) as never;
     },
+    openStream: ({ tenantId }) => streams.open("bytes", tenantId),
     bytes: {
       uploadAsset: async ({ content }) => {
         for await (const chunk of content) uploaded.push(chunk as Buffer);
