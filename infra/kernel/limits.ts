@@ -117,7 +117,11 @@ export const LIMITS = {
   socketWithoutKeyMs: 60_000,
   /** Streams of a team that one gateway holds open: sockets, server-sent events, bytes that come or go; a setting may say otherwise. */
   openStreamsPerTeam: 2_000,
-  /** The same of all callers that have shown no key: the oldest gives way. */
+  /** Operations on a team's streams together: so many for each stream that it may have. */
+  operationsPerStream: 10,
+  /** Messages that began them, together; for each stream as well. */
+  operationBytesPerStream: 128 * 1024,
+  /** Streams of all callers that have shown no key: the oldest gives way. */
   openStreamsWithoutKey: 1_000,
   requestsPerKeyPerSecond: 2_000,
   /** Names of teams, members and keys, in characters. */

@@ -6,6 +6,7 @@ import { LogChunk } from "../../subgraphs/compute/log/log-chunk.entity.ts";
 import { holdResult, ResultBeingRemoved, storeResult } from "../../subgraphs/compute/output/result-object.commands.ts";
 import { Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { topics } from "../../subgraphs/compute/topics.ts";
+import { ofTeam } from "./team-bounds.ts";
 
 /** Chunks that one read takes; at 64 KiB each this bounds the memory of a commit. */
 const CHUNKS_A_READ = 32;
@@ -35,7 +36,7 @@ export function commitLogJob(logs: Pick<ObjectStore, "put">): JobImplementation<
       );
       tx.wake(topics.log(placement.workloadId));
       return rows.length === 1;
-    });
+    }, ofTeam(placement.tenantId));
     if (committed && !isTheHosts(placement, stored))
       logger.error(
         { placementId, stored, hostBytes: placement.logBytes, hostSha256: placement.logSha256 },

@@ -1,11 +1,13 @@
+import { isWaitForOthersOver } from "../../infra/db/unavailable.ts";
 import type { LaunchOutcome } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
-import { failBoot, settleLaunched } from "../../subgraphs/compute/placement/boot.commands.ts";
+import { type BootFailure, failBoot, settleLaunched } from "../../subgraphs/compute/placement/boot.commands.ts";
 import { orderToken } from "../../subgraphs/compute/placement/order-token.ts";
 import type { ClaimedOrder } from "../../subgraphs/compute/placement/seeker.ts";
 import { askSupplier } from "./ask-supplier.ts";
 import { coalesce } from "./coalesce.ts";
 import type { ComputeWorkerDeps } from "./compute-workers.ts";
+import { ofTeam } from "./team-bounds.ts";
 
 /**
  * Sends an order to its supplier and writes down what became of it. `again`: it may have been sent before, so that an
@@ -31,17 +33,31 @@ export function createLauncher(deps: ComputeWorkerDeps): LaunchOrderFn {
         if (await settle(claimed)) await endAtOnce(deps, claimed, signal);
         return;
       case "refused":
-        await deps.db.command((tx) => {
-          const failure = { orderId: claimed.order.orderId, code: outcome.reason, message: outcome.message };
-          // A refusal proves an order absent only while no earlier request of it can arrive; otherwise it is ended first.
-          return failBoot(tx, { ...failure, gone: !again }, deps.settings, deps.clock.now());
-        });
+        // A refusal proves an order absent only while no earlier request of it can arrive; otherwise it is ended first.
+        await refused(deps, claimed, { code: outcome.reason, message: outcome.message, gone: !again });
         return;
       case "unknown":
         await lookSoon(deps, claimed.order.orderId, outcome.message);
         return;
     }
   };
+}
+
+/**
+ * Writes down that the supplier has none of it. While somebody holds rows of the team the order is left to be observed,
+ * which finds the same: it was claimed together with orders of other teams, whose outcome this is not.
+ */
+async function refused(
+  deps: ComputeWorkerDeps,
+  { order: { orderId }, tenantId }: ClaimedOrder,
+  failure: Omit<BootFailure, "orderId">,
+): Promise<void> {
+  const now = deps.clock.now();
+  const failed = deps.db.command((tx) => failBoot(tx, { orderId, ...failure }, deps.settings, now), ofTeam(tenantId));
+  await failed.catch((error: unknown) => {
+    if (!isWaitForOthersOver(error)) throw error;
+    deps.logger.info({ orderId }, "a refused order's team is held");
+  });
 }
 
 async function launch(deps: ComputeWorkerDeps, claimed: ClaimedOrder, signal: AbortSignal): Promise<LaunchOutcome> {

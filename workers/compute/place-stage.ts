@@ -3,6 +3,7 @@ import { DONE, implementJob, type JobImplementation } from "../../infra/queue/im
 import { placeStage } from "../../subgraphs/compute/jobs.ts";
 import type { ClaimedBatch } from "../../subgraphs/compute/placement/claim.commands.ts";
 import { claimBatch } from "../../subgraphs/compute/placement/claim.commands.ts";
+import { LockedRows } from "../../subgraphs/compute/placement/locked-rows.ts";
 import { type ComputeWorkerDeps } from "./compute-workers.ts";
 import { createLauncher } from "./launch-order.ts";
 
@@ -29,18 +30,20 @@ const WHENEVER = new Date("9999-01-01T00:00:00Z");
 
 export function createPlacer(deps: ComputeWorkerDeps): Placer {
   const launchOrder = createLauncher(deps);
+  const locked = new LockedRows();
   let lastTenant = "";
   // Claims of one process follow each other: together they would only wait for the same capacity and account rows,
   // while the one in front takes all that has piled up in the meantime.
   let turn: Promise<unknown> = Promise.resolve();
   const claim = ({ evenIfUntriedSince }: PlaceRequest): Promise<ClaimedBatch> => {
     const mine = turn.then(async () => {
-      const batch = await claimBatch(deps, {
+      const request = {
         limit: LIMITS.claimBatch,
         afterTenant: lastTenant,
         dueBy: evenIfUntriedSince ? WHENEVER : deps.clock.now(),
         untriedSince: evenIfUntriedSince ?? null,
-      });
+      };
+      const batch = await claimBatch(deps, request, locked);
       lastTenant = batch.lastTenant;
       return batch;
     });

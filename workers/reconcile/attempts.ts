@@ -89,7 +89,7 @@ async function checkBooting(
   seen: Observation | null,
   signal: AbortSignal,
 ): Promise<void> {
-  const { id: orderId, fence, supplier } = attempt;
+  const { id: orderId, fence, supplier, tenantId } = attempt;
   if (seen?.state === "gone") return fail(deps, attempt, "supplier_lost_it", "the supplier has nothing of it", true);
   if (attempt.bootDeadlineAt <= deps.clock.now())
     return fail(deps, attempt, "boot_timeout", "no runner connected before the boot deadline", false);
@@ -102,7 +102,7 @@ async function checkBooting(
   // same id again is harmless if neither did.
   const { sku, region, cpuMillis, memoryMb, gpus } = attempt;
   const order = { orderId, sku, region, cpuMillis, memoryMb, gpuCount: gpus };
-  await launchOrder({ order, fence, supplier }, signal, true);
+  await launchOrder({ order, fence, supplier, tenantId }, signal, true);
 }
 
 /** A host that beats renews its lease for ever, whether its guest's files come or not. */

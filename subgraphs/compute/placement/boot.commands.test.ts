@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Tx } from "../../../infra/db/database.ts";
 import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
 import { OutboxRow } from "../../../infra/db/outbox.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
@@ -62,37 +61,27 @@ test.each([
   expect(await held()).toBe(0n);
 });
 
-test("orders are settled although another command locked the same attempts the other way round", async () => {
+test("an order whose attempt somebody holds keeps those that were launched with it, or after it, from nothing", async () => {
   const { db, clock } = deps;
   const orders = [placed.orderId, (await insertPlaced(db, clock.now())).orderId];
   await db.sql("update compute.attempt set state = 'launching' where id = any($1)", [orders]);
-  const lock = (tx: Tx, id: string) => tx.sql("select 1 from compute.attempt where id = $1 for update", [id]);
-  let settled: Promise<string[]> | undefined;
-  await db.command(async (tx) => {
-    await lock(tx, orders[1]!);
-    settled ??= settleLaunched(
+  const settle = (...orderIds: string[]) =>
+    settleLaunched(
       db,
-      orders.map((orderId) => ({ orderId, fence: 1 })),
+      orderIds.map((orderId) => ({ orderId, fence: 1 })),
       clock.now(),
     );
-    await waitsForLock();
-    await lock(tx, orders[0]!);
+  const states = async () =>
+    (await db.rows(Attempt, "where t.id = any($1) order by t.id", [orders])).map((a) => a.state);
+  await db.command(async (tx) => {
+    await tx.sql("select 1 from compute.attempt where id = $1 for update", [orders[0]]);
+    expect(await settle(...orders)).toEqual([]);
+    expect(await settle(orders[0]!)).toEqual([]);
+    expect(await states()).toEqual(orders.toSorted().map((id) => (id === orders[0] ? "launching" : "booting")));
   });
-  expect(await settled).toEqual([]);
-  const states = await db.rows(Attempt, "where t.id = any($1)", [orders]);
-  expect(states.map((a) => a.state)).toEqual(["booting", "booting"]);
+  await settle(orders[0]!);
+  expect(await states()).toEqual(["booting", "booting"]);
 });
-
-/** Resolves when somebody waits for a row, or nobody does any more because it is all done. */
-async function waitsForLock(): Promise<void> {
-  for (let i = 0; i < 200; i++) {
-    const [waiting] = await deps.db.sql(
-      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-    );
-    if (waiting) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
 
 test("a host that connected and does not get to run its command in time loses its generation, once", async () => {
   const attempt = (await deps.db.row(Attempt, "where t.id = $1", [placed.orderId]))!;

@@ -35,36 +35,42 @@ export interface BootFailure {
 
 /**
  * The supplier took orders. Returns those that nobody waits for any more: they were ended while the launch was under way
- * and must be ended at the supplier too.
+ * and must be ended at the supplier too. An attempt that somebody holds is passed over, for its host or the next look at
+ * it does the same: launches of other teams are settled together with it, and must not wait.
  */
 export async function settleLaunched(
-  db: Pick<Database, "command" | "sql">,
+  db: Pick<Database, "sql">,
   launched: readonly { orderId: string; fence: number }[],
   now: Date,
 ): Promise<string[]> {
   const nextCheckAt = new Date(now.getTime() + LIMITS.attemptCheckMs);
   const [first] = launched;
-  if (first && launched.length === 1) {
-    // It holds no other lock while it waits for this one, so no deadlock can end it.
-    const stale = await db.sql<{ id: string }>(SETTLE_ONE, [first.orderId, first.fence, nextCheckAt]);
-    return stale.map((s) => s.id);
-  }
-  const values = [launched.map((l) => l.orderId), launched.map((l) => l.fence), nextCheckAt];
-  // A command although it is one statement: it locks several attempts, and a deadlock then runs it again.
-  const stale = await db.command((tx) => tx.sqlAndCommit<{ id: string }>(SETTLE, values));
+  const stale =
+    first && launched.length === 1
+      ? await db.sql<{ id: string }>(SETTLE_ONE, [first.orderId, first.fence, nextCheckAt])
+      : await db.sql<{ id: string }>(SETTLE, [
+          launched.map((l) => l.orderId),
+          launched.map((l) => l.fence),
+          nextCheckAt,
+        ]);
   return stale.map((s) => s.id);
 }
 
 /** `$1` order ids, `$2` their fences, `$3` when they are looked at next. */
-const SETTLE = `with settled as (
-    update compute.attempt a set state = 'booting', next_check_at = $3 from unnest($1::text[], $2::int[]) as v(id, fence)
-    where a.id = v.id and a.fence = v.fence and a.state = 'launching'
+const SETTLE = `with free as materialized (
+    select a.id from unnest($1::text[], $2::int[]) as v(id, fence)
+    join compute.attempt a on a.id = v.id and a.fence = v.fence and a.state = 'launching'
+    for no key update of a skip locked),
+  settled as (
+    update compute.attempt a set state = 'booting', next_check_at = $3 from free where a.id = free.id
   )
   select id from compute.attempt where id = any($1) and state in ('failed', 'ended', 'gone')`;
 
 /** The same for one order: its plan is made once, where that for an array is made anew each time. */
 const SETTLE_ONE = `with settled as (
-    update compute.attempt set state = 'booting', next_check_at = $3 where id = $1 and fence = $2 and state = 'launching'
+    update compute.attempt set state = 'booting', next_check_at = $3
+    where id = (select id from compute.attempt where id = $1 and fence = $2 and state = 'launching'
+      for no key update skip locked)
   )
   select id from compute.attempt where id = $1 and state in ('failed', 'ended', 'gone')`;
 

@@ -9,6 +9,7 @@ import type { MarketView } from "../offer/offer-market.ts";
 import type { StageSpec } from "../stage/stage.entity.ts";
 import { endHopeless, type HopelessWait, hopelessOf } from "./end-hopeless.commands.ts";
 import { type BatchRequest, type DueStage, putOff, takeFairBatch } from "./fair-batch.ts";
+import { holdersOf, LockedRows } from "./locked-rows.ts";
 import { needDefaults, type PlacementDeps } from "./placement-deps.ts";
 import { giveBack, reserve } from "./reserve-capacity.ts";
 import type { ClaimedOrder, Granted, StageSeeker } from "./seeker.ts";
@@ -30,12 +31,17 @@ export interface ClaimedBatch {
  * down here is launched afterwards, and launched again by the same order id should this process die. Stages that get
  * nothing say why and when they are looked at again; those that never will end their workloads, each in a command of its
  * own, since this one holds the accounts of many teams. When one of the rows that it needs is held by somebody else, it
- * begins again and passes over what is: one team's held account keeps no other team's stages waiting.
+ * begins again and passes over what is: one team's held account keeps no other team's stages waiting. Stages that only a
+ * held row keeps waiting say nothing new, since nothing else is wrong, and come again soon. `locked` is the process's own.
  */
-export async function claimBatch(deps: PlacementDeps, request: Omit<BatchRequest, "now">): Promise<ClaimedBatch> {
+export async function claimBatch(
+  deps: PlacementDeps,
+  request: Omit<BatchRequest, "now">,
+  locked = new LockedRows(),
+): Promise<ClaimedBatch> {
   const now = deps.clock.now();
   const claiming = (passOver: boolean, lockWaitMs: number) =>
-    deps.db.command((tx) => claim(tx, deps, { ...request, now }, passOver), { lockWaitMs });
+    deps.db.command((tx) => claim(tx, deps, { ...request, now }, { passOver, locked }), { lockWaitMs });
   const { ends, ...claimed } = await claiming(false, LIMITS.groupLockMs).catch((error: unknown) => {
     if (isWaitForOthersOver(error)) return claiming(true, LIMITS.lockWaitMs);
     throw error;
@@ -51,7 +57,7 @@ async function endOrPutOff(db: Database, end: HopelessWait, now: Date): Promise<
     await db.command((tx) => endHopeless(tx, end, now), bounds);
   } catch (error) {
     if (!isWaitForOthersOver(error)) throw error;
-    await putOff(db, [end.stageRunId], now);
+    await putOff(db, [end.stageRunId], LIMITS.heldStageMs, now);
   }
 }
 
@@ -59,19 +65,20 @@ async function claim(
   tx: Tx,
   deps: PlacementDeps,
   request: BatchRequest,
-  passOver: boolean,
+  { passOver, locked }: { passOver: boolean; locked: LockedRows },
 ): Promise<ClaimedBatch & { ends: HopelessWait[] }> {
   const { now } = request;
   const [, batch, market] = await Promise.all([
     tx.sql(PLAN_ONCE),
-    takeFairBatch(tx, request),
+    takeFairBatch(tx, request, { passOver }),
     deps.market.view(tx, now),
   ]);
   if (batch.length === 0) return { orders: [], looked: 0, lastTenant: "", ends: [] };
   const wanted = batch.filter((stage) => !stage.workload.cancelRequested);
   const found = seekersOf(deps, wanted, market, now);
   await reserve(tx, found, { passOver });
-  const seekers = passOver ? await whoseAccountsAreFree(tx, found, now) : found;
+  if (passOver) await lockFreeAccounts(tx, found);
+  const seekers = await withoutHeldUp(tx, found, locked, now);
   const steps = new WorkloadSteps(now);
   for (const seeker of seekers) steps.move(seeker.stage, "plan", considered(seeker));
   const granted = await fund(tx, deps, seekers, now);
@@ -92,25 +99,45 @@ const PLAN_ONCE = "set local plan_cache_mode = force_generic_plan";
 
 /**
  * Takes the accounts of the teams that chose something, as `fund` is going to, except those that somebody holds: stages of
- * these give back what they chose, and are looked at again in a moment.
+ * these are held up.
  */
-async function whoseAccountsAreFree(tx: Tx, seekers: readonly StageSeeker[], now: Date): Promise<StageSeeker[]> {
-  const teams = [...new Set(seekers.filter((s) => s.chosen).map((s) => s.stage.tenantId))];
+async function lockFreeAccounts(tx: Tx, seekers: readonly StageSeeker[]): Promise<void> {
+  const choosing = seekers.filter((s) => s.chosen !== null);
+  const teams = [...new Set(choosing.map((s) => s.stage.tenantId))];
   const free = await tx.sql<{ id: string }>(
     "select id from compute.account where id = any($1) order by id for no key update skip locked",
     [teams],
   );
   const mayAsk = new Set(free.map(({ id }) => id));
-  const [staying, held] = [true, false].map((is) =>
-    seekers.filter(({ chosen, stage }) => (chosen === null || mayAsk.has(stage.tenantId)) === is),
-  ) as [StageSeeker[], StageSeeker[]];
-  for (const { chosen } of held) await giveBack(tx, chosen!.offer.capacityId, chosen!.need);
-  await putOff(
+  const holders = await holdersOf(
     tx,
-    held.map((s) => s.stage.stageRunId),
-    now,
+    "compute.account",
+    teams.filter((id) => !mayAsk.has(id)),
   );
-  return staying;
+  for (const seeker of choosing) seeker.heldUpBy = holders.get(seeker.stage.tenantId) ?? null;
+}
+
+/** Those that are held up give back what they chose, and are looked at again in a moment; the others are returned. */
+async function withoutHeldUp(
+  tx: Tx,
+  seekers: readonly StageSeeker[],
+  locked: LockedRows,
+  now: Date,
+): Promise<StageSeeker[]> {
+  const heldUp = seekers.filter((s) => s.heldUpBy !== null);
+  if (heldUp.length === 0) return [...seekers];
+  for (const { chosen } of heldUp) if (chosen) await giveBack(tx, chosen.offer.capacityId, chosen.need);
+  // Seekers share what holds them up, and are told the same of it.
+  const rows = new Map(heldUp.map(({ heldUpBy }) => [heldUpBy!.id, heldUpBy!]));
+  const forMs = new Map([...rows.values()].map((row) => [row.id, locked.leaveAloneMs(row, now)]));
+  for (const [ms, some] of Map.groupBy(heldUp, (s) => forMs.get(s.heldUpBy!.id)!))
+    await putOff(
+      tx,
+      some.map((s) => s.stage.stageRunId),
+      ms,
+      now,
+    );
+  return seekers.filter((s) => s.heldUpBy === null);
 }
 
 function seekersOf(deps: PlacementDeps, batch: DueStage[], market: MarketView, now: Date): StageSeeker[] {
@@ -130,7 +157,7 @@ function seekersOf(deps: PlacementDeps, batch: DueStage[], market: MarketView, n
       matchOffers(spec, market.offers, { ...context, now, tenantId, silentSuppliers: market.silentSuppliers }),
     );
     const waitsFor = match.ranked.length > 0 ? null : waitingReasonOf(match.nearest);
-    return { stage, match, ranked: match.ranked, likeness, chosen: null, waitsFor };
+    return { stage, match, ranked: match.ranked, likeness, chosen: null, heldUpBy: null, waitsFor };
   });
 }
 

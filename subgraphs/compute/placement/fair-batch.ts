@@ -50,39 +50,70 @@ export interface BatchRequest {
 /**
  * Takes stages that wait for capacity, round robin: the tenants behind the last one served each get an equal share of
  * the batch, their oldest stages first, so nobody waits behind another team's thousands. What another process holds is
- * skipped. Bounded by `limit` index look-ups.
+ * skipped; its latest placement is waited for, unless `passOver` says otherwise. Bounded by `limit` index look-ups.
  */
-export async function takeFairBatch(tx: Tx, request: BatchRequest): Promise<DueStage[]> {
+export async function takeFairBatch(tx: Tx, request: BatchRequest, { passOver = false } = {}): Promise<DueStage[]> {
   const { dueBy, untriedSince, afterTenant, limit, now } = request;
   const rows = await tx.sql<Row>(TAKE, [dueBy, untriedSince, afterTenant, limit, now]);
   const taken = rows.slice(0, limit);
-  const placements = await lockPlacements(tx, taken);
-  return taken.map((row) => dueStage(row, placements.get(row.stage_run_id) ?? null));
+  const placements = await lockPlacements(tx, taken, passOver);
+  const free = passOver ? await withoutLockedPlacements(tx, taken, placements, now) : taken;
+  return free.map((row) => dueStage(row, placements.get(row.stage_run_id) ?? null));
 }
 
 /**
  * The latest generations of locked stages. A statement of its own: what is joined to a row that somebody wrote meanwhile
  * is as old as the statement, while the row itself is read again when it is locked.
  */
-async function lockPlacements(tx: Tx, stages: readonly Row[]): Promise<Map<string, DueStage["placement"]>> {
+async function lockPlacements(
+  tx: Tx,
+  stages: readonly Row[],
+  passOver: boolean,
+): Promise<Map<string, DueStage["placement"]>> {
   const placed = stages.filter((s) => s.generation > 0);
   if (placed.length === 0) return new Map();
   const rows = await tx.sql<{ stage_run_id: string; id: string; state: PlacementState; attempts: number }>(
     `select p.stage_run_id, p.id, p.state, p.attempts
      from unnest($1::text[], $2::int[]) as v(stage_run_id, generation)
      join compute.placement p on p.stage_run_id = v.stage_run_id and p.generation = v.generation
-     order by p.id for update of p`,
+     order by p.id for update of p ${passOver ? "skip locked" : ""}`,
     [placed.map((s) => s.stage_run_id), placed.map((s) => s.generation)],
   );
   return new Map(rows.map(({ stage_run_id, id, state, attempts }) => [stage_run_id, { id, state, attempts }]));
 }
 
-/** Stages that could not be dealt with because somebody holds what they need: they are due again in a moment. */
-export async function putOff(q: Pick<Queryer, "sql">, stageRunIds: readonly string[], now: Date): Promise<void> {
+/** Puts off those of which somebody holds the latest generation, which only a session by hand does, and returns the rest. */
+async function withoutLockedPlacements(
+  tx: Tx,
+  stages: readonly Row[],
+  locked: ReadonlyMap<string, unknown>,
+  now: Date,
+): Promise<readonly Row[]> {
+  const passed = stages.filter((s) => s.generation > 0 && !locked.has(s.stage_run_id));
+  const held = await tx.sql<{ stage_run_id: string }>(
+    `select p.stage_run_id from unnest($1::text[], $2::int[]) as v(stage_run_id, generation)
+     join compute.placement p on p.stage_run_id = v.stage_run_id and p.generation = v.generation`,
+    [passed.map((s) => s.stage_run_id), passed.map((s) => s.generation)],
+  );
+  const ids = held.map((h) => h.stage_run_id);
+  await putOff(tx, ids, LIMITS.heldStageMs, now);
+  return stages.filter((s) => !ids.includes(s.stage_run_id));
+}
+
+/**
+ * Stages that could not be dealt with because somebody holds what they need: they keep what reason they had for waiting,
+ * and are due again in a moment.
+ */
+export async function putOff(
+  q: Pick<Queryer, "sql">,
+  stageRunIds: readonly string[],
+  forMs: number,
+  now: Date,
+): Promise<void> {
   if (stageRunIds.length === 0) return;
   await q.sql(
     "update compute.stage set next_try_at = $2, last_tried_at = $3 where id = any($1) and status = 'placing'",
-    [stageRunIds, new Date(now.getTime() + LIMITS.heldStageMs), now],
+    [stageRunIds, new Date(now.getTime() + forMs), now],
   );
 }
 

@@ -28,7 +28,7 @@ beforeEach(async () => {
 function seeker(...capacityIds: string[]): Seeker {
   const need = { cpuMillis: 100, memoryMb: 128, gpus: 0 };
   const ranked = capacityIds.map((capacityId) => ({ offer: { capacityId }, need }) as RankedOffer);
-  return { ranked, likeness: capacityIds.join(), chosen: null };
+  return { ranked, likeness: capacityIds.join(), chosen: null, heldUpBy: null };
 }
 
 const chosenBy = (seekers: readonly Seeker[]) => seekers.map((s) => s.chosen?.offer.capacityId ?? null);
@@ -105,4 +105,20 @@ test("two claims that want each other's capacity second both come to their end a
   });
   await Promise.all([third, claim, other]);
   expect({ chosen: chosenBy(mine), runs }).toEqual({ chosen: ["b", "d"], runs: 1 });
+});
+
+test("who gets nothing because somebody holds a capacity is told which, unless that is full as well", async () => {
+  const [wantsHeld, wantsFull, wantsBoth] = [seeker("b"), seeker("c"), seeker("c", "b")];
+  await db.sql("update compute.capacity set slots_used = slots where id = 'c'");
+  const reserved = (passOver: boolean) =>
+    db.command((tx) => reserve(tx, [wantsHeld, wantsFull, wantsBoth], { passOver }));
+  await db.command(async (tx) => {
+    await take(tx, "b");
+    await tx.sql("select 1 from compute.capacity where id = 'c' for update");
+    await reserved(true);
+  });
+  expect(chosenBy([wantsHeld, wantsFull, wantsBoth])).toEqual([null, null, null]);
+  expect(wantsHeld.heldUpBy).toMatchObject({ id: "b", holder: expect.stringMatching(/^[1-9][0-9]*$/) });
+  expect(wantsBoth.heldUpBy).toEqual(wantsHeld.heldUpBy);
+  expect(wantsFull.heldUpBy).toBeNull();
 });

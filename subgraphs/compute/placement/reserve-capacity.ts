@@ -2,6 +2,7 @@ import type { Tx } from "../../../infra/db/database.ts";
 import type { RankedOffer } from "../offer/match-offers.ts";
 import { Capacity } from "../offer/offer.entity.ts";
 import { type ResourceNeed, type Room, roomOf, takeRoom } from "../offer/resource-need.ts";
+import { holdersOf, type LockedRow } from "./locked-rows.ts";
 
 /** One stage's candidates and, after `reserve`, the one whose capacity it has. */
 export interface Seeker {
@@ -9,6 +10,8 @@ export interface Seeker {
   /** Seekers with the same one have the same candidates and needs: what one could not find no other will. */
   likeness: string;
   chosen: RankedOffer | null;
+  /** What somebody else keeps from it, where that is all that it lacks; null for none. */
+  heldUpBy: LockedRow | null;
 }
 
 /** Tries after another process took what was just seen free. */
@@ -17,14 +20,14 @@ const ROUNDS = 5;
 /**
  * Gives each seeker the best of its candidates that has room, and reserves it. The choice is made on figures that were
  * just read; what counts is the conditional UPDATE of each capacity, which refuses what no longer fits, and those seekers
- * choose again. Seekers that find nothing are left with `chosen` null. With `passOver` a capacity that somebody else is
- * writing counts as full, and nothing is waited for.
+ * choose again. Seekers that find nothing are left with `chosen` null, and with `heldUpBy` where a capacity has room that
+ * others kept from them. With `passOver` nothing is waited for.
  */
 export async function reserve(tx: Tx, seekers: readonly Seeker[], { passOver = false } = {}): Promise<void> {
   const [first] = seekers;
   if (first && seekers.length === 1 && !passOver && (await takeBest(tx, first))) return;
   const rooms = new Map<string, Room>();
-  const held = new Set<string>();
+  const standing: Standing = { rooms, held: new Set(), missed: new Set(), passOver };
   let open = seekers;
   for (let round = 0; round < ROUNDS && open.length > 0; round++) {
     const hopeless = new Set<string>();
@@ -35,9 +38,28 @@ export async function reserve(tx: Tx, seekers: readonly Seeker[], { passOver = f
     }
     open = await reserveChosen(
       tx,
-      { rooms, held, passOver },
+      standing,
       open.filter((s) => s.chosen !== null),
     );
+  }
+  await nameHolders(tx, seekers, standing.missed);
+}
+
+/** Of seekers that got nothing, those for which there would be room in a capacity that others were faster at, or hold. */
+async function nameHolders(tx: Tx, seekers: readonly Seeker[], missed: ReadonlySet<string>): Promise<void> {
+  const empty = seekers.filter((s) => s.chosen === null);
+  if (empty.length === 0 || missed.size === 0) return;
+  const ids = [...missed];
+  const [capacities, holders] = await Promise.all([
+    tx.rows(Capacity, "where t.id = any($1)", [ids]),
+    holdersOf(tx, "compute.capacity", ids),
+  ]);
+  const rooms = new Map(capacities.map((capacity) => [capacity.id, roomOf(capacity)]));
+  for (const seeker of empty) {
+    const fits = seeker.ranked.find(({ offer, need }) =>
+      takeRoom({ ...(rooms.get(offer.capacityId) ?? NO_ROOM) }, need),
+    );
+    seeker.heldUpBy = (fits && holders.get(fits.offer.capacityId)) ?? null;
   }
 }
 
@@ -79,6 +101,8 @@ async function readRooms(tx: Tx, rooms: Map<string, Room>, look: readonly Ranked
 interface Standing {
   rooms: Map<string, Room>;
   held: Set<string>;
+  /** Capacities that were chosen, and then locked by others or taken in the meantime. */
+  missed: Set<string>;
   passOver: boolean;
 }
 
@@ -88,7 +112,7 @@ interface Standing {
  */
 async function reserveChosen(
   tx: Tx,
-  { rooms, held, passOver }: Standing,
+  { rooms, held, missed, passOver }: Standing,
   seekers: readonly Seeker[],
 ): Promise<Seeker[]> {
   const byCapacity = Map.groupBy(seekers, (s) => s.chosen!.offer.capacityId);
@@ -101,6 +125,7 @@ async function reserveChosen(
       held.add(id);
       continue;
     }
+    missed.add(id);
     if (wait) rooms.delete(id);
     else rooms.set(id, NO_ROOM);
     for (const seeker of group) seeker.chosen = null;

@@ -27,4 +27,5 @@ export interface ClaimedOrder {
   /** Of the claim: whoever settles the order must still hold it. */
   fence: number;
   supplier: string;
+  tenantId: string;
 }

@@ -44,6 +44,7 @@ export async function writeGrants(
     },
     fence: row.fence,
     supplier: row.supplier,
+    tenantId: row.tenant_id,
   }));
 }
 
