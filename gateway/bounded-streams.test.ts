@@ -2,9 +2,11 @@ import { once } from "node:events";
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { Metrics } from "../infra/telemetry/metrics.ts";
 import { actor } from "../tests/federation/graph.ts";
 import { type Served, served, until } from "../tests/federation/served.ts";
 import { shop, Ticker } from "../tests/federation/shop.ts";
+import { measureStreams } from "./stream-metrics.ts";
 
 const TICKS = "subscription { ticks { value } }";
 const MINE = "nk_good";
@@ -108,6 +110,34 @@ describe("a team that has as many streams as it may", () => {
   });
 });
 
+describe("operations on a team's streams", () => {
+  const subscribe = (on: WebSocket, n: number) =>
+    on.send(JSON.stringify({ id: String(n), type: "subscribe", payload: { query: TICKS } }));
+
+  it("are bounded together, on whichever of them they run, and another team's are not", async () => {
+    await Promise.all([keyed(MINE), keyed(MY_OTHER)]);
+    const said: { type: string; payload?: { extensions: Record<string, unknown> }[] }[] = [];
+    sockets[1]!.on("message", (text) => said.push(JSON.parse(String(text))));
+    for (let n = 0; n < 15; n++) subscribe(sockets[0]!, n);
+    await until(() => ticker.open === 15, "fifteen run");
+    for (let n = 0; n < 6; n++) subscribe(sockets[1]!, n);
+    await until(() => ticker.open === 20 && said.length === 1, "twenty run, one is refused");
+    expect(said[0]).toMatchObject({
+      type: "error",
+      payload: [{ extensions: { code: "too_many_team_operations", status: 429, detail: { limit: 20, seen: 21 } } }],
+    });
+    expect((await events(THEIRS)).statusCode).toBe(200);
+    sockets[0]!.terminate();
+    await until(() => server.gateway.streams.operationsOfTeam("team_1") === 5, "fifteen are over");
+    expect((await events(MINE)).statusCode).toBe(200);
+    for (const cut of sockets) cut.terminate();
+    for (const cut of requests) cut.destroy();
+    await until(() => ticker.open === 0, "all are over");
+    await until(() => server.gateway.streams.operationsOfTeam("team_1") === 0, "nothing is counted");
+    expect(counts()).toEqual([0, 0]);
+  });
+});
+
 describe("what ends is counted no longer", () => {
   beforeEach(async () => {
     await server.close();
@@ -123,6 +153,10 @@ describe("what ends is counted no longer", () => {
     looked.send(JSON.stringify({ type: "connection_init", payload: { apiKey: MINE } }));
     looked.terminate();
     await until(() => counts()[0] === 20, "all are counted");
+    const metrics = new Metrics("gateway");
+    measureStreams(metrics, server.gateway.streams);
+    expect((await metrics.text()).body).toMatch(/^nodus_open_streams\{kind="events",role="gateway"\} 10$/m);
+    expect((await metrics.text()).body).toMatch(/^nodus_open_streams_without_key\{role="gateway"\} 1[01]$/m);
     for (const cut of sockets) cut.terminate();
     for (const cut of requests) cut.destroy();
     await until(() => open() === 0, "nothing is open");

@@ -31,6 +31,45 @@ describe("a team's streams", () => {
   });
 });
 
+describe("operations on a team's streams", () => {
+  it("are bounded together by what its streams have on average", () => {
+    const streams = new OpenStreams({ perTeam: 2, withoutKey: 1 });
+    const [one, other] = [streams.open("socket", "a"), streams.open("events", "a")];
+    const ends = Array.from({ length: 20 }, () => one.begin(1));
+    expect(() => other.begin(1)).toThrow(
+      expect.objectContaining({
+        kind: expect.objectContaining({ code: "too_many_team_operations", status: 429 }),
+        detail: expect.objectContaining({ retryAfterSeconds: 5, extra: { limit: 20, seen: 21 } }),
+      }),
+    );
+    for (const end of ends.slice(0, 2)) end();
+    ends[0]!();
+    expect(streams.operationsOfTeam("a")).toBe(18);
+    other.begin(200_000);
+    expect(() => other.begin(100_000)).toThrow(
+      expect.objectContaining({ kind: expect.objectContaining({ code: "team_operations_too_large" }) }),
+    );
+    streams.open("socket", "b").begin(100_000);
+  });
+
+  it("count on when their streams have gone, until they are over themselves", () => {
+    const streams = new OpenStreams({ perTeam: 1, withoutKey: 1 });
+    const first = streams.open("socket", "a");
+    const end = first.begin(1);
+    first.close();
+    expect([streams.ofTeam("a"), streams.operationsOfTeam("a")]).toEqual([0, 1]);
+    streams.open("socket", "a");
+    expect([streams.ofTeam("a"), streams.operationsOfTeam("a")]).toEqual([1, 1]);
+    end();
+    expect([streams.ofTeam("a"), streams.operationsOfTeam("a")]).toEqual([1, 0]);
+  });
+
+  it("count for nobody without a team", () => {
+    const streams = new OpenStreams({ perTeam: 1, withoutKey: 1 });
+    for (let n = 0; n < 20; n++) streams.openWithoutKey("socket", () => {}).begin(1_000_000)();
+  });
+});
+
 describe("streams whose callers have shown no key", () => {
   it("give way, oldest first and each once, and those that show one stay", () => {
     const streams = new OpenStreams({ perTeam: 1, withoutKey: 2 });

@@ -1,5 +1,4 @@
-import { Refused } from "../infra/kernel/refusal.ts";
-import { GATEWAY } from "./refusals.ts";
+import { TeamStreams } from "./team-streams.ts";
 
 /** What carries a stream: a WebSocket with all that runs on it, server-sent events, or bytes that REST takes or gives. */
 export const STREAM_KINDS = ["socket", "events", "bytes"] as const;
@@ -17,12 +16,14 @@ export interface StreamLimits {
 export interface OpenStream {
   /** A good key was shown: counts for its team from now on. Throws `too_many_streams`, and stays nobody's then. */
   belongsTo(tenantId: string): void;
+  /**
+   * Counts an operation on it, begun by a message of so many bytes, until what it gives back is called. Throws
+   * `too_many_team_operations` or `team_operations_too_large`; without a team nothing is counted.
+   */
+  begin(bytes: number): () => void;
   /** Counts no longer; a second call does nothing. */
   close(): void;
 }
-
-/** When a stream that was refused may be tried again: others rarely end at once. */
-const RETRY_AFTER_SECONDS = 5;
 
 /**
  * The streams of one gateway, whatever carries them. Each holds a connection and memory, so a team has a number of them of
@@ -32,7 +33,7 @@ const RETRY_AFTER_SECONDS = 5;
 export class OpenStreams {
   readonly limits: StreamLimits;
   readonly #byKind: Record<StreamKind, number> = { socket: 0, events: 0, bytes: 0 };
-  readonly #byTeam = new Map<string, number>();
+  readonly #byTeam = new Map<string, TeamStreams>();
   /** Oldest first. */
   readonly #withoutKey = new Map<OpenStream, () => void>();
 
@@ -76,7 +77,12 @@ export class OpenStreams {
 
   /** How many a team has open. */
   ofTeam(tenantId: string): number {
-    return this.#byTeam.get(tenantId) ?? 0;
+    return this.#byTeam.get(tenantId)?.streams ?? 0;
+  }
+
+  /** How many operations run on a team's streams. */
+  operationsOfTeam(tenantId: string): number {
+    return this.#byTeam.get(tenantId)?.operations ?? 0;
   }
 
   #count(kind: StreamKind): OpenStream {
@@ -86,10 +92,13 @@ export class OpenStreams {
     const stream: OpenStream = {
       belongsTo: (tenantId) => {
         if (!isOpen || team !== null) return; // gone while its key was looked up
-        this.#enter(tenantId);
+        const entered = this.#byTeam.get(tenantId) ?? new TeamStreams(this.limits.perTeam);
+        entered.enter();
+        this.#byTeam.set(tenantId, entered);
         team = tenantId;
         this.#withoutKey.delete(stream);
       },
+      begin: (bytes) => (team === null ? () => {} : this.#begin(team, bytes)),
       close: () => {
         if (!isOpen) return;
         isOpen = false;
@@ -101,21 +110,27 @@ export class OpenStreams {
     return stream;
   }
 
-  #enter(tenantId: string): void {
-    const open = this.ofTeam(tenantId);
-    const limit = this.limits.perTeam;
-    if (open >= limit)
-      throw new Refused(GATEWAY.too_many_streams, {
-        message: `${GATEWAY.too_many_streams.message} The limit is ${limit}.`,
-        retryAfterSeconds: RETRY_AFTER_SECONDS,
-        extra: { limit, seen: open + 1 },
-      });
-    this.#byTeam.set(tenantId, open + 1);
+  #begin(tenantId: string, bytes: number): () => void {
+    const team = this.#byTeam.get(tenantId);
+    if (!team) return () => {}; // the stream has gone, and nothing will run
+    team.begin(bytes);
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      team.end(bytes);
+      this.#forgetIdle(tenantId, team);
+    };
   }
 
   #leave(tenantId: string): void {
-    const left = this.ofTeam(tenantId) - 1;
-    if (left > 0) this.#byTeam.set(tenantId, left);
-    else this.#byTeam.delete(tenantId);
+    const team = this.#byTeam.get(tenantId)!;
+    team.leave();
+    this.#forgetIdle(tenantId, team);
+  }
+
+  /** What still runs on streams that have gone counts for those that come. */
+  #forgetIdle(tenantId: string, team: TeamStreams): void {
+    if (team.isIdle) this.#byTeam.delete(tenantId);
   }
 }

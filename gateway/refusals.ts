@@ -20,6 +20,16 @@ export const GATEWAY = refusals({
     "Complete some, open another connection, or send smaller variables.",
   ],
   too_many_streams: [429, "The team has too many streams open.", "Close some, or wait until some end."],
+  too_many_team_operations: [
+    429,
+    "The team runs too many operations on its streams.",
+    "Complete some, or wait until some end.",
+  ],
+  team_operations_too_large: [
+    429,
+    "The operations that the team runs on its streams hold too many bytes.",
+    "Complete some, or send smaller variables.",
+  ],
   too_many_without_key: [
     429,
     "Too many callers without a key are connected.",

@@ -45,6 +45,13 @@ export interface ServerOptions {
   trustProxy?: boolean | string | string[];
 }
 
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Bytes of a GraphQL request's body; 0 without one. */
+    graphqlBytes: number;
+  }
+}
+
 /** A Fastify app with GraphQL at `/graphql` and `/graphql/stream`; others add their routes before it listens. */
 export async function createServer(gateway: Gateway, options: ServerOptions = {}): Promise<FastifyInstance> {
   const app = Fastify({
@@ -129,11 +136,13 @@ function refuse(reply: FastifyReply, refused: Refused, { helpUrl }: ServerOption
 
 /** JSON is read strictly; other bodies are left unread, for Apollo to refuse as cross-site or of the wrong type. */
 function readBodies(scope: FastifyInstance): void {
+  scope.decorateRequest("graphqlBytes", 0);
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser(
     ["application/json", "application/graphql+json"],
     { parseAs: "buffer" },
-    (_request, body, done) => {
+    (request, body, done) => {
+      request.graphqlBytes = body.length;
       try {
         done(null, parseJsonBody(body as Buffer).value);
       } catch (error) {

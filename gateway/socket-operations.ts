@@ -46,11 +46,11 @@ export class SocketOperations {
  */
 export class SocketOperation {
   readonly #gone = new AbortController();
-  readonly #onOver: () => void;
+  readonly #onOver: (() => void)[];
   #isOver = false;
 
   constructor(onOver: () => void) {
-    this.#onOver = onOver;
+    this.#onOver = [onOver];
   }
 
   /** Aborts when the client completes the operation or goes. */
@@ -74,7 +74,13 @@ export class SocketOperation {
   over(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#onOver();
+    for (const act of this.#onOver) act();
+  }
+
+  /** Calls `act` once the operation is over. */
+  whenOver(act: () => void): void {
+    if (this.#isOver) act();
+    else this.#onOver.push(act);
   }
 
   /** The answer, or nothing ever once the client has completed the operation. */

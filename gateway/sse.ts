@@ -30,7 +30,7 @@ export function serveSse(scope: FastifyInstance, gateway: Gateway, bodyLimit: nu
     try {
       const actor = await actorOf(request);
       operation = await operationOf(gateway, request, actor, gone.signal);
-      holdStream(gateway, actor, reply.raw);
+      holdStream(gateway, actor, request, reply.raw);
     } catch (error) {
       return refuse(reply, error);
     }
@@ -56,11 +56,17 @@ export function serveSse(scope: FastifyInstance, gateway: Gateway, bodyLimit: nu
 }
 
 /** Counts the stream until its connection carries it no more: a reader may be slow to take the last of it, too. */
-function holdStream({ streams }: Gateway, actor: Actor | null, response: ServerResponse): void {
+function holdStream(
+  { streams }: Gateway,
+  actor: Actor | null,
+  { graphqlBytes }: FastifyRequest,
+  response: ServerResponse,
+): void {
   const stream = actor
     ? streams.open("events", actor.tenantId)
     : streams.openWithoutKey("events", () => response.destroy());
   onceClosed(response, () => stream.close());
+  onceClosed(response, stream.begin(graphqlBytes));
 }
 
 async function operationOf(

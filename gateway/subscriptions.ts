@@ -170,6 +170,7 @@ async function admit(
 ) {
   try {
     extra.operations.refuseBeyond();
+    running.whenOver(extra.stream.begin(extra.messageBytes));
     if (id.length > LIMITS.operationIdLength)
       throw beyond(GATEWAY.operation_id_too_long, LIMITS.operationIdLength, id.length);
     const known = gateway.persisted.resolve(payload);
