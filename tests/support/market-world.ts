@@ -1,7 +1,5 @@
 import { randomBytes } from "node:crypto";
 import type { Database } from "../../infra/db/database.ts";
-import { IdempotencyKey } from "../../infra/db/idempotency.ts";
-import { OutboxRow } from "../../infra/db/outbox.ts";
 import { OUTBOX_TIMES } from "../../infra/db/outbox-times.ts";
 import type { Driver } from "../../infra/drivers/driver.ts";
 import { type MachineKind, SimulatedMarket } from "../../infra/drivers/simulated/market.ts";
@@ -14,7 +12,6 @@ import type { JobImplementation } from "../../infra/queue/implement-job.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { createIntake, type Intake } from "../../intake/session-hub.ts";
 import { computeTimes } from "../../subgraphs/compute/awaited-times.ts";
-import { computeEntities } from "../../subgraphs/compute/entities.ts";
 import { OfferMarket } from "../../subgraphs/compute/offer/offer-market.ts";
 import { syncOffers } from "../../subgraphs/compute/offer/sync-offers.commands.ts";
 import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
@@ -32,46 +29,11 @@ import { orphansReconciler } from "../../workers/reconcile/orphans.ts";
 import type { Reconciler } from "../../workers/reconcile/schedule.ts";
 import { setBackClock } from "../../workers/reconcile/set-back-clock.ts";
 import { waitingStagesReconciler } from "../../workers/reconcile/waiting-stages.ts";
-import { computeSettings, insertAccount, RUNNER_KEY } from "./compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "./database.ts";
+import { computeSettings, insertAccount, insertWorkload, RUNNER_KEY } from "./compute-fixtures.ts";
+import type { TestDatabase } from "./database.ts";
 import { jobContext } from "./jobs.ts";
-
-/** A CPU machine of the market that takes many orders. */
-export const CPU_KIND: MachineKind = {
-  sku: "sim-cpu",
-  region: "sim-east",
-  computeClass: "vm",
-  vcpus: 4,
-  hostMemoryGb: 16,
-  diskGb: 100,
-  networkGbps: null,
-  accelerator: null,
-  gpuCount: 0,
-  deviceMemoryGb: 0,
-  rateMicrosPerHour: 100_000n,
-  interruptible: false,
-  isolated: true,
-  note: null,
-  expectedBootSeconds: 1,
-  poolId: null,
-  tenantId: null,
-  machines: 1,
-  ordersPerMachine: 8,
-  bootMs: 0,
-};
-
-/** An H100 machine of the market. */
-export const H100_KIND: MachineKind = {
-  ...CPU_KIND,
-  sku: "sim-h100-1x",
-  computeClass: "accelerator",
-  accelerator: "H100",
-  gpuCount: 1,
-  deviceMemoryGb: 80,
-  rateMicrosPerHour: 2_000_000n,
-  machines: 2,
-  ordersPerMachine: 1,
-};
+import { lifecycleDatabase } from "./lifecycle-world.ts";
+import { CPU_KIND } from "./market-kinds.ts";
 
 export interface MarketWorldOptions {
   kinds?: readonly MachineKind[];
@@ -93,15 +55,20 @@ export interface MarketWorld {
   placer: Placer;
   reconcilers: Reconciler[];
   ports: { driver: Driver };
+  /** An accepted workload of the team that nobody has looked at yet. */
+  submit(over?: Parameters<typeof insertWorkload>[2]): ReturnType<typeof insertWorkload>;
+  /** One batch of the placer: how many stages it looked at, and how many of them it placed. */
+  place(): ReturnType<Placer["placeBatch"]>;
   close(): Promise<void>;
 }
 
-const MARKET_TABLES = [...computeEntities, OutboxRow, IdempotencyKey];
+/** Of a process that is not about to stop. */
+export const staying = new AbortController().signal;
 
 const logger = createLogger({ level: "silent", role: "test" });
 
 export async function marketWorld(options: MarketWorldOptions = {}): Promise<MarketWorld> {
-  const database = await testDatabase(MARKET_TABLES);
+  const database = await lifecycleDatabase();
   const { db } = database;
   const clock = new FakeClock("2026-03-01T00:00:00Z");
   const settings = { ...computeSettings, ...options.settings };
@@ -135,6 +102,8 @@ export async function marketWorld(options: MarketWorldOptions = {}): Promise<Mar
       setBackClock({ ...deps, times: [...OUTBOX_TIMES, ...computeTimes(settings)] }),
     ],
     ports: { driver },
+    submit: (over) => insertWorkload(db, clock.now(), over),
+    place: () => placer.placeBatch({ signal: staying }),
     close: async () => {
       for (const { id } of market.live) market.end(id);
       await database.close();
@@ -191,8 +160,7 @@ function allJobs({ deps, placer }: MarketWorld): JobImplementation[] {
 
 /** One round of every reconciler, and what follows from it. */
 export async function reconcileOnce(world: MarketWorld): Promise<void> {
-  const signal = new AbortController().signal;
-  for (const reconciler of world.reconcilers) await reconciler.run(signal, null);
+  for (const reconciler of world.reconcilers) await reconciler.run(staying, null);
   await runDueJobs(world);
 }
 

@@ -4,15 +4,8 @@ import { seededRandom } from "../../infra/drivers/simulated/seeded-random.ts";
 import { trialBalance } from "../../subgraphs/compute/ledger/ledger.commands.ts";
 import { Attempt } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { Workload } from "../../subgraphs/compute/workload/workload.entity.ts";
-import { insertWorkload } from "../../tests/support/compute-fixtures.ts";
-import {
-  CPU_KIND,
-  inUse,
-  type MarketWorld,
-  marketWorld,
-  NOTHING_IN_USE,
-  until,
-} from "../../tests/support/market-world.ts";
+import { CPU_KIND } from "../../tests/support/market-kinds.ts";
+import { inUse, type MarketWorld, marketWorld, NOTHING_IN_USE, until } from "../../tests/support/market-world.ts";
 
 let world: MarketWorld;
 afterEach(() => world.close());
@@ -43,7 +36,7 @@ test.each([1, 2, 3])(
     const misbehaviour = { noCapacity: 0.1, lostReply: 0.15, lostRequest: 0.15, mute: 0.1, timeout: 0.15, lie: 0.15 };
     world = await marketWorld({ kinds, scripts, misbehaviour, seed });
     for (let i = 0; i < WORKLOADS; i++) {
-      const { stageRunId } = await insertWorkload(world.db, world.clock.now());
+      const { stageRunId } = await world.submit();
       await world.db.sql("update compute.stage set next_try_at = $2 where id = $1", [
         stageRunId,
         new Date(world.clock.now().getTime() + i * 5_000),

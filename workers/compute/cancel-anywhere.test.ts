@@ -1,15 +1,14 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { finishWorkload, requestStop } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
 import { Attempt } from "../../subgraphs/compute/placement/placement.entity.ts";
-import { insertWorkload } from "../../tests/support/compute-fixtures.ts";
+import { CPU_KIND } from "../../tests/support/market-kinds.ts";
 import {
-  CPU_KIND,
   inUse,
   type MarketWorld,
-  type MarketWorldOptions,
   marketWorld,
   NOTHING_IN_USE,
   runDueJobs,
+  staying,
   until,
   withCalls,
   workerDeps,
@@ -18,14 +17,7 @@ import {
 import { createPlacer } from "./place-stage.ts";
 
 let world: MarketWorld;
-async function open(options?: MarketWorldOptions): Promise<MarketWorld> {
-  world = await marketWorld(options);
-  return world;
-}
 afterEach(() => world.close());
-
-const signal = new AbortController().signal;
-const place = () => world.placer.placeBatch({ signal });
 
 describe("a cancel leaves nothing behind", () => {
   async function cancel(workloadId: string): Promise<void> {
@@ -48,77 +40,76 @@ describe("a cancel leaves nothing behind", () => {
     expect(await inUse(world)).toEqual(NOTHING_IN_USE);
   }
 
+  /** Places what waits with a slow supplier, which takes the order in once the function that this answers is called. */
+  async function launchUnderWay(): Promise<() => Promise<unknown>> {
+    const slow = Promise.withResolvers<void>();
+    const driver = withCalls(world.driver, {
+      launch: async (order) => {
+        await slow.promise;
+        return world.driver.launch(order);
+      },
+    });
+    const placing = createPlacer(workerDeps(world.deps, driver)).placeBatch({ signal: staying });
+    await expect.poll(async () => (await world.db.rows(Attempt, "")).length).toBe(1);
+    return () => {
+      slow.resolve();
+      return placing;
+    };
+  }
+
   const long = () => ({ steps: [{ waitMs: 3_000_000 }] });
 
   test("before anybody looked for capacity", async () => {
-    await open();
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
+    world = await marketWorld();
+    const { workloadId } = await world.submit();
     await cancel(workloadId);
-    expect(await place()).toEqual({ looked: 0, placed: 0 });
+    expect(await world.place()).toEqual({ looked: 0, placed: 0 });
     await expectNothingLeft(workloadId);
   });
 
   test("while it waits for capacity", async () => {
-    await open();
-    const { workloadId } = await insertWorkload(world.db, world.clock.now(), { spec: { gpu: "H100" } });
-    await place();
+    world = await marketWorld();
+    const { workloadId } = await world.submit({ spec: { gpu: "H100" } });
+    await world.place();
     await cancel(workloadId);
     await expectNothingLeft(workloadId);
   });
 
   test("while its launch is under way, even when the end overtakes it", async () => {
-    await open({ scripts: long });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
-    const slow = Promise.withResolvers<void>();
-    const driver = withCalls(world.driver, {
-      launch: async (order) => {
-        await slow.promise;
-        return world.driver.launch(order);
-      },
-    });
-    const placing = createPlacer(workerDeps(world.deps, driver)).placeBatch({ signal });
-    await expect.poll(async () => (await world.db.rows(Attempt, "")).length).toBe(1);
+    world = await marketWorld({ scripts: long });
+    const { workloadId } = await world.submit();
+    const finishLaunch = await launchUnderWay();
     await cancel(workloadId);
     await runDueJobs(world);
-    slow.resolve();
-    await placing;
+    await finishLaunch();
     await expectNothingLeft(workloadId);
   });
 
   test("while the supplier forgot that the order was ended before it came", async () => {
-    await open({ scripts: long });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
-    const slow = Promise.withResolvers<void>();
-    const driver = withCalls(world.driver, {
-      launch: async (order) => {
-        await slow.promise;
-        return world.driver.launch(order);
-      },
-    });
+    world = await marketWorld({ scripts: long });
+    const { workloadId } = await world.submit();
+    const finishLaunch = await launchUnderWay();
     const forgetful = withCalls(world.driver, { terminate: async () => "gone" });
-    const placing = createPlacer(workerDeps(world.deps, driver)).placeBatch({ signal });
-    await expect.poll(async () => (await world.db.rows(Attempt, "")).length).toBe(1);
     await cancel(workloadId);
     await runDueJobs({ ...world, deps: workerDeps(world.deps, forgetful) });
     expect(await inUse(world)).toEqual(NOTHING_IN_USE);
-    slow.resolve();
-    await placing;
+    await finishLaunch();
     await expectNothingLeft(workloadId);
   });
 
   test("while it boots", async () => {
-    await open({ kinds: [{ ...CPU_KIND, bootMs: 30_000 }] });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
-    await place();
+    world = await marketWorld({ kinds: [{ ...CPU_KIND, bootMs: 30_000 }] });
+    const { workloadId } = await world.submit();
+    await world.place();
     expect(world.market.live).toHaveLength(1);
     await cancel(workloadId);
     await expectNothingLeft(workloadId);
   });
 
   test("while its inputs are staged", async () => {
-    await open({ scripts: () => ({ ...long(), stagingMs: 60_000 }) });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
-    await place();
+    world = await marketWorld({ scripts: () => ({ ...long(), stagingMs: 60_000 }) });
+    const { workloadId } = await world.submit();
+    await world.place();
     await until(world, async () => (await world.db.rows(Attempt, ""))[0]!.sessionHash !== null);
     await cancel(workloadId);
     await expectNothingLeft(workloadId);
@@ -128,9 +119,9 @@ describe("a cancel leaves nothing behind", () => {
     ["runs", false],
     ["runs and takes no notice", true],
   ])("while it %s", async (_, ignoresCancel) => {
-    await open({ scripts: () => ({ ...long(), ignoresCancel }) });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
-    await place();
+    world = await marketWorld({ scripts: () => ({ ...long(), ignoresCancel }) });
+    const { workloadId } = await world.submit();
+    await world.place();
     await until(world, async () => (await workloadOf(world, workloadId)).status === "running");
     await cancel(workloadId);
     await expectNothingLeft(workloadId);
@@ -138,18 +129,18 @@ describe("a cancel leaves nothing behind", () => {
   });
 
   test("after a failed boot, while it looks for the next offer", async () => {
-    await open({ kinds: [{ ...CPU_KIND, taken: 1 }] });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
-    await place();
+    world = await marketWorld({ kinds: [{ ...CPU_KIND, taken: 1 }] });
+    const { workloadId } = await world.submit();
+    await world.place();
     expect((await world.db.rows(Attempt, "")).map((a) => a.state)).toEqual(["gone"]);
     await cancel(workloadId);
     await expectNothingLeft(workloadId);
   });
 
   test("while it recovers from a lost machine", async () => {
-    await open({ scripts: () => ({ steps: [{ waitMs: 20_000 }, { die: true }] }) });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
-    await place();
+    world = await marketWorld({ scripts: () => ({ steps: [{ waitMs: 20_000 }, { die: true }] }) });
+    const { workloadId } = await world.submit();
+    await world.place();
     await until(world, async () => (await workloadOf(world, workloadId)).status === "running");
     await world.db.sql("update compute.account set payment_method = false"); // no second generation
     const [order] = world.market.live;

@@ -1,16 +1,15 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { Offer } from "../../subgraphs/compute/offer/offer.entity.ts";
 import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
-import { insertWorkload } from "../../tests/support/compute-fixtures.ts";
+import { H100_KIND } from "../../tests/support/market-kinds.ts";
 import {
   eventOf,
-  H100_KIND,
   inUse,
   type MarketWorld,
-  type MarketWorldOptions,
   marketWorld,
   NOTHING_IN_USE,
   settled,
+  staying,
   until,
   withCalls,
   workerDeps,
@@ -19,14 +18,7 @@ import {
 import { createPlacer } from "./place-stage.ts";
 
 let world: MarketWorld;
-async function open(options?: MarketWorldOptions): Promise<MarketWorld> {
-  world = await marketWorld(options);
-  return world;
-}
 afterEach(() => world.close());
-
-const signal = new AbortController().signal;
-const place = () => world.placer.placeBatch({ signal });
 
 describe("no boot, next offer", () => {
   const cheap = { ...H100_KIND, sku: "sim-h100-cheap", rateMicrosPerHour: 1_000_000n };
@@ -34,9 +26,9 @@ describe("no boot, next offer", () => {
   const gpu = { spec: { gpu: "H100" } };
 
   test("a refused order goes to the next offer in the same generation, and the first is quarantined", async () => {
-    await open({ kinds: [{ ...cheap, taken: 2 }, dear] });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now(), gpu);
-    await place();
+    world = await marketWorld({ kinds: [{ ...cheap, taken: 2 }, dear] });
+    const { workloadId } = await world.submit(gpu);
+    await world.place();
     expect(await eventOf(world, workloadId, "workload.placement_failed")).toMatchObject({
       sku: "sim-h100-cheap",
       code: "no_capacity",
@@ -54,9 +46,9 @@ describe("no boot, next offer", () => {
   });
 
   test("a machine that is said to run while its runner never connects is given up at the boot deadline", async () => {
-    await open({ kinds: [cheap, dear], misbehaviour: { mute: 1 } });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now(), gpu);
-    await place();
+    world = await marketWorld({ kinds: [cheap, dear], misbehaviour: { mute: 1 } });
+    const { workloadId } = await world.submit(gpu);
+    await world.place();
     const started = world.clock.now().getTime();
     world.driver.misbehaviour.mute = 0;
     await until(world, settled(world, workloadId));
@@ -71,9 +63,9 @@ describe("no boot, next offer", () => {
   });
 
   test("a machine that vanishes while it boots is noticed within a look, not at the deadline", async () => {
-    await open({ kinds: [{ ...cheap, bootMs: 50_000 }, dear] });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now(), gpu);
-    await place();
+    world = await marketWorld({ kinds: [{ ...cheap, bootMs: 50_000 }, dear] });
+    const { workloadId } = await world.submit(gpu);
+    await world.place();
     await until(world, () => world.clock.now().getTime() >= Date.parse("2026-03-01T00:00:08Z"));
     const [order] = world.market.live;
     world.market.end(order!.id);
@@ -85,9 +77,9 @@ describe("no boot, next offer", () => {
   });
 
   test("with one offer alone it is tried again after its quarantine, which grows and is forgotten after a success", async () => {
-    await open({ kinds: [{ ...cheap, taken: 2 }] });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now(), gpu);
-    await place();
+    world = await marketWorld({ kinds: [{ ...cheap, taken: 2 }] });
+    const { workloadId } = await world.submit(gpu);
+    await world.place();
     await until(world, async () => (await failures()) === 2);
     expect(world.clock.now().getTime()).toBeGreaterThanOrEqual(Date.parse("2026-03-01T00:02:00Z"));
     expect((await workloadOf(world, workloadId)).waitingReason ?? "offers_quarantined").toBe("offers_quarantined");
@@ -106,18 +98,18 @@ describe("no boot, next offer", () => {
 
 describe("a launch whose answer is lost", () => {
   test("and that took effect is found by looking, without a second order", async () => {
-    await open({ misbehaviour: { lostReply: 1 } });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
-    await place();
+    world = await marketWorld({ misbehaviour: { lostReply: 1 } });
+    const { workloadId } = await world.submit();
+    await world.place();
     await until(world, settled(world, workloadId));
     expect(world.market.orders.size).toBe(1);
     expect(await workloadOf(world, workloadId)).toMatchObject({ status: "completed" });
   });
 
   test("and that never arrived is sent again under the same id", async () => {
-    await open({ misbehaviour: { lostRequest: 1 } });
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
-    await place();
+    world = await marketWorld({ misbehaviour: { lostRequest: 1 } });
+    const { workloadId } = await world.submit();
+    await world.place();
     expect(world.market.orders.size).toBe(0);
     world.driver.misbehaviour.lostRequest = 0;
     await until(world, settled(world, workloadId));
@@ -126,10 +118,10 @@ describe("a launch whose answer is lost", () => {
   });
 
   test("whose launch was not answered is ended before it counts as gone when its repetition is refused: the first may still arrive", async () => {
-    await open();
-    await insertWorkload(world.db, world.clock.now());
+    world = await marketWorld();
+    await world.submit();
     world.driver.misbehaviour.lostRequest = 1;
-    await place();
+    await world.place();
     const [first] = await world.db.rows(Attempt, "");
     Object.assign(world.driver.misbehaviour, { lostRequest: 0, noCapacity: 1 });
     const { id, sku, region } = first!;
@@ -139,10 +131,10 @@ describe("a launch whose answer is lost", () => {
   });
 
   test("of a process that died before it could launch is launched by another", async () => {
-    await open();
-    const { workloadId } = await insertWorkload(world.db, world.clock.now());
+    world = await marketWorld();
+    const { workloadId } = await world.submit();
     const dead = withCalls(world.driver, { launch: () => new Promise(() => {}) });
-    void createPlacer(workerDeps(world.deps, dead)).placeBatch({ signal });
+    void createPlacer(workerDeps(world.deps, dead)).placeBatch({ signal: staying });
     await expect.poll(async () => (await world.db.rows(Attempt, "")).length).toBe(1);
     await until(world, settled(world, workloadId));
     expect(world.market.orders.size).toBe(1);

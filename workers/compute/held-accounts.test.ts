@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { openAccount } from "../../subgraphs/compute/account/account.commands.ts";
 import { insertPlaced, insertWorkload, TENANT } from "../../tests/support/compute-fixtures.ts";
-import { CPU_KIND, inUse, type MarketWorld, marketWorld } from "../../tests/support/market-world.ts";
+import { CPU_KIND } from "../../tests/support/market-kinds.ts";
+import { inUse, type MarketWorld, marketWorld } from "../../tests/support/market-world.ts";
 import { loseExpiredLeases } from "../reconcile/expired-leases.ts";
 
 const OTHER = "team_other";

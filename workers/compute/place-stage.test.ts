@@ -3,35 +3,28 @@ import { LIMITS } from "../../infra/kernel/limits.ts";
 import { runMsFor } from "../../subgraphs/compute/ledger/price.ts";
 import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { insertWorkload, TENANT } from "../../tests/support/compute-fixtures.ts";
+import { CPU_KIND, H100_KIND } from "../../tests/support/market-kinds.ts";
 import {
-  CPU_KIND,
   eventOf,
   eventsOf,
-  H100_KIND,
   inUse,
   type MarketWorld,
   type MarketWorldOptions,
   marketWorld,
   NOTHING_IN_USE,
   settled,
+  staying,
   until,
   workloadOf,
 } from "../../tests/support/market-world.ts";
 
 let world: MarketWorld;
-async function open(options?: MarketWorldOptions): Promise<MarketWorld> {
-  world = await marketWorld(options);
-  return world;
-}
 afterEach(() => world.close());
 
-const signal = new AbortController().signal;
-const place = () => world.placer.placeBatch({ signal });
-
 test("a stage is placed, launched, run, released and settled, and each step is an event", async () => {
-  await open();
-  const { workloadId } = await insertWorkload(world.db, world.clock.now());
-  expect(await place()).toEqual({ looked: 1, placed: 1 });
+  world = await marketWorld();
+  const { workloadId } = await world.submit();
+  expect(await world.place()).toEqual({ looked: 1, placed: 1 });
   await until(world, settled(world, workloadId));
   expect((await eventsOf(world, workloadId)).map((e) => e.type)).toEqual([
     "workload.planning",
@@ -51,9 +44,9 @@ test("a stage is placed, launched, run, released and settled, and each step is a
 });
 
 test("events say what was considered, taken and stood in for, and never who supplies it", async () => {
-  await open({ kinds: [CPU_KIND, { ...H100_KIND, tenantId: "team_other" }] });
-  const { workloadId } = await insertWorkload(world.db, world.clock.now(), { spec: { vcpus: 2 } });
-  await place();
+  world = await marketWorld({ kinds: [CPU_KIND, { ...H100_KIND, tenantId: "team_other" }] });
+  const { workloadId } = await world.submit({ spec: { vcpus: 2 } });
+  await world.place();
   expect(await eventOf(world, workloadId, "workload.planning")).toMatchObject({
     candidates: 1,
     rejected: {},
@@ -79,11 +72,11 @@ test("events say what was considered, taken and stood in for, and never who supp
 });
 
 test("stages of one batch keep each its own candidates, rejections and events", async () => {
-  await open({ kinds: [CPU_KIND, H100_KIND] });
+  world = await marketWorld({ kinds: [CPU_KIND, H100_KIND] });
   const specs = [{ vcpus: 2 }, { gpu: "H100", gpuCount: 1 }, { vcpus: 2 }];
   const ids: string[] = [];
-  for (const spec of specs) ids.push((await insertWorkload(world.db, world.clock.now(), { spec })).workloadId);
-  expect(await place()).toEqual({ looked: 3, placed: 3 });
+  for (const spec of specs) ids.push((await world.submit({ spec })).workloadId);
+  expect(await world.place()).toEqual({ looked: 3, placed: 3 });
   const placements = await world.db.rows(Placement, "");
   for (const [i, workloadId] of ids.entries()) {
     const placement = placements.find((p) => p.workloadId === workloadId)!;
@@ -119,10 +112,10 @@ describe("a stage that gets nothing says why", () => {
     ["payment_method_required", {}, {}, "update compute.account set payment_method = false"],
   ];
   test.each(cases)("%s", async (reason, options, over, sql) => {
-    await open(options);
+    world = await marketWorld(options);
     if (sql) await world.db.sql(sql);
-    const { workloadId, stageRunId } = await insertWorkload(world.db, world.clock.now(), over);
-    expect(await place()).toEqual({ looked: 1, placed: 0 });
+    const { workloadId, stageRunId } = await world.submit(over);
+    expect(await world.place()).toEqual({ looked: 1, placed: 0 });
     const waiting = await workloadOf(world, workloadId);
     expect(waiting).toMatchObject({ status: "planning", waitingReason: reason, waitingSince: world.clock.now() });
     expect(await eventOf(world, workloadId, "workload.waiting")).toMatchObject({
@@ -130,9 +123,9 @@ describe("a stage that gets nothing says why", () => {
       since: "2026-03-01T00:00:00.000Z",
       next_try_at: "2026-03-01T00:00:01.000Z",
     });
-    expect(await place()).toEqual({ looked: 0, placed: 0 });
+    expect(await world.place()).toEqual({ looked: 0, placed: 0 });
     await world.clock.advance(1_000);
-    await place();
+    await world.place();
     expect((await eventsOf(world, workloadId)).filter((e) => e.type === "workload.waiting")).toHaveLength(1);
     const [stage] = await world.db.sql<{ next: Date }>("select next_try_at as next from compute.stage where id = $1", [
       stageRunId,
@@ -144,8 +137,8 @@ describe("a stage that gets nothing says why", () => {
 });
 
 test("a stage that swings between two reasons tells each at most once a minute, and in the end the one that stays", async () => {
-  await open();
-  const { workloadId } = await insertWorkload(world.db, world.clock.now());
+  world = await marketWorld();
+  const { workloadId } = await world.submit();
   const since = world.clock.now();
   const told = async () =>
     (await eventsOf(world, workloadId)).filter((e) => e.type === "workload.waiting").map((e) => e.payload.reason);
@@ -153,7 +146,7 @@ test("a stage that swings between two reasons tells each at most once a minute, 
     const seenAt = reason === "supplier_silent" ? new Date(0) : world.clock.now();
     await world.db.sql("update compute.supplier set seen_at = $1", [seenAt]);
     await world.db.sql("update compute.stage set next_try_at = $1", [world.clock.now()]);
-    await place();
+    await world.place();
     expect(await workloadOf(world, workloadId)).toMatchObject({ waitingReason: reason, waitingSince: since });
     await world.clock.advance(1_000);
   };
@@ -171,12 +164,12 @@ test("a stage that swings between two reasons tells each at most once a minute, 
 });
 
 test("the first window of the lowest rate is paid for, and its command runs that long", async () => {
-  await open({
+  world = await marketWorld({
     kinds: [{ ...CPU_KIND, rateMicrosPerHour: 1n }],
     scripts: () => ({ steps: [{ waitMs: 50_000 }] }),
   });
-  const { workloadId } = await insertWorkload(world.db, world.clock.now());
-  await place();
+  const { workloadId } = await world.submit();
+  await world.place();
   const [placement] = await world.db.rows(Placement, "");
   expect(runMsFor(placement!, placement!.heldMicros)).toBeGreaterThanOrEqual(LIMITS.firstWindowMs);
   await until(world, settled(world, workloadId));
@@ -184,27 +177,30 @@ test("the first window of the lowest rate is paid for, and its command runs that
 });
 
 test("a workload whose own limit pays for no window of any offer ends instead of waiting for ever", async () => {
-  await open();
-  const { workloadId } = await insertWorkload(world.db, world.clock.now(), { maxCostMicros: 1_833n });
-  await place();
+  world = await marketWorld();
+  const { workloadId } = await world.submit({ maxCostMicros: 1_833n });
+  await world.place();
   expect(await workloadOf(world, workloadId)).toMatchObject({ status: "failed", reason: "budget_exhausted" });
-  const { workloadId: enough } = await insertWorkload(world.db, world.clock.now(), { maxCostMicros: 1_834n });
-  await place();
+  const { workloadId: enough } = await world.submit({ maxCostMicros: 1_834n });
+  await world.place();
   expect(await workloadOf(world, enough)).toMatchObject({ status: "provisioning", heldMicros: 1_834n });
 });
 
 test("freed capacity is given to the one that waited longest, before its next try is due", async () => {
-  await open({ kinds: [{ ...H100_KIND, machines: 1 }], scripts: () => ({ steps: [{ waitMs: 10_000 }] }) });
+  world = await marketWorld({
+    kinds: [{ ...H100_KIND, machines: 1 }],
+    scripts: () => ({ steps: [{ waitMs: 10_000 }] }),
+  });
   const ids: string[] = [];
   for (let i = 0; i < 3; i++) {
-    ids.push((await insertWorkload(world.db, world.clock.now(), { spec: { gpu: "H100" } })).workloadId);
-    await place();
+    ids.push((await world.submit({ spec: { gpu: "H100" } })).workloadId);
+    await world.place();
     await world.clock.advance(10);
   }
   expect((await workloadOf(world, ids[1]!)).waitingReason).toBe("no_capacity");
   await until(world, settled(world, ids[0]!), 100);
   await world.db.sql("update compute.stage set next_try_at = '2026-03-02T00:00:00Z' where status = 'placing'");
-  await world.placer.placeBatch({ signal, evenIfUntriedSince: world.clock.now() });
+  await world.placer.placeBatch({ signal: staying, evenIfUntriedSince: world.clock.now() });
   expect(await workloadOf(world, ids[1]!)).toMatchObject({ status: "provisioning", waitingReason: null });
   expect(await workloadOf(world, ids[2]!)).toMatchObject({ status: "planning", waitingReason: "no_capacity" });
 });

@@ -1,16 +1,14 @@
 import { expect, test } from "vitest";
 import { finishWorkload } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
 import { Attempt } from "../../subgraphs/compute/placement/placement.entity.ts";
-import { insertWorkload } from "../../tests/support/compute-fixtures.ts";
 import {
   type JobTrial,
   jobContext,
   survivesBeingRunTwice,
   survivesDyingAtEveryStep,
 } from "../../tests/support/jobs.ts";
+import { CPU_KIND, H100_KIND } from "../../tests/support/market-kinds.ts";
 import {
-  CPU_KIND,
-  H100_KIND,
   inUse,
   type MarketWorld,
   marketWorld,
@@ -25,8 +23,6 @@ import { releaseAttemptJob } from "./release-attempt.ts";
 import { superviseBootJob } from "./supervise-boot.ts";
 
 const TIMEOUT_MS = 120_000;
-const signal = new AbortController().signal;
-
 interface Trial extends MarketWorld {
   stageRunId: string;
   workloadId: string;
@@ -42,13 +38,13 @@ function process(world: Trial): ComputeWorkerDeps {
 
 async function started(options: Parameters<typeof marketWorld>[0]): Promise<Trial> {
   const world = await marketWorld(options);
-  const ids = await insertWorkload(world.db, world.clock.now());
+  const ids = await world.submit();
   return Object.assign(world, ids, { orderId: "" });
 }
 
 async function ordered(options: Parameters<typeof marketWorld>[0]): Promise<Trial> {
   const world = await started(options);
-  await world.placer.placeBatch({ signal });
+  await world.place();
   const [attempt] = await world.db.rows(Attempt, "");
   await world.db.sql("delete from infra.outbox");
   return Object.assign(world, { orderId: attempt!.id });

@@ -2,37 +2,27 @@ import { afterEach, describe, expect, test } from "vitest";
 import { claimBatch } from "../../subgraphs/compute/placement/claim.commands.ts";
 import { Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { Workload } from "../../subgraphs/compute/workload/workload.entity.ts";
-import { insertWorkload, TENANT } from "../../tests/support/compute-fixtures.ts";
-import {
-  CPU_KIND,
-  inUse,
-  type MarketWorld,
-  type MarketWorldOptions,
-  marketWorld,
-  workerDeps,
-} from "../../tests/support/market-world.ts";
+import { TENANT } from "../../tests/support/compute-fixtures.ts";
+import { CPU_KIND } from "../../tests/support/market-kinds.ts";
+import { inUse, type MarketWorld, marketWorld, staying, workerDeps } from "../../tests/support/market-world.ts";
 import { createPlacer } from "./place-stage.ts";
 
 let world: MarketWorld;
-async function open(options?: MarketWorldOptions): Promise<MarketWorld> {
-  world = await marketWorld(options);
-  return world;
-}
 afterEach(() => world.close());
-
-const signal = new AbortController().signal;
-const place = () => world.placer.placeBatch({ signal });
 
 describe("many at once", () => {
   test("fifty processes claim at the same time and nothing is given out twice", async () => {
-    await open({ kinds: [{ ...CPU_KIND, ordersPerMachine: 30, bootMs: 3_000_000 }], settings: { cpuFallback: true } });
+    world = await marketWorld({
+      kinds: [{ ...CPU_KIND, ordersPerMachine: 30, bootMs: 3_000_000 }],
+      settings: { cpuFallback: true },
+    });
     const total = 50;
-    for (let i = 0; i < total; i++) await insertWorkload(world.db, world.clock.now());
+    for (let i = 0; i < total; i++) await world.submit();
     const placers = Array.from({ length: total }, () => createPlacer(workerDeps(world.deps, world.driver)));
-    const results = await Promise.all(placers.map((placer) => placer.placeBatch({ signal })));
+    const results = await Promise.all(placers.map((placer) => placer.placeBatch({ signal: staying })));
     let placed = results.reduce((sum, r) => sum + r.placed, 0);
     for (;;) {
-      const more = await place();
+      const more = await world.place();
       if (more.looked === 0) break;
       placed += more.placed;
     }
@@ -45,11 +35,11 @@ describe("many at once", () => {
   });
 
   test("a team with thousands of stages does not keep another team's one waiting", async () => {
-    await open({ kinds: [{ ...CPU_KIND, machines: 50, bootMs: 3_000_000 }] });
+    world = await marketWorld({ kinds: [{ ...CPU_KIND, machines: 50, bootMs: 3_000_000 }] });
     await otherTenants();
-    for (let i = 0; i < 300; i++) await insertWorkload(world.db, world.clock.now());
+    for (let i = 0; i < 300; i++) await world.submit();
     const late = [await inTenant("team_a"), await inTenant("team_z"), await inTenant("team_a")];
-    await place();
+    await world.place();
     const states = await world.db.sql<{ id: string; status: string }>(
       "select id, status from compute.stage where id = any($1)",
       [late],
@@ -58,7 +48,7 @@ describe("many at once", () => {
   });
 
   test("each team's oldest come first, and the round goes on behind the team that was served last", async () => {
-    await open({ kinds: [{ ...CPU_KIND, machines: 50, bootMs: 3_000_000 }] });
+    world = await marketWorld({ kinds: [{ ...CPU_KIND, machines: 50, bootMs: 3_000_000 }] });
     await otherTenants();
     const order: string[] = [];
     for (const tenant of ["team_a", "team_a", TENANT, TENANT, "team_z", "team_z"]) {
@@ -92,7 +82,7 @@ describe("many at once", () => {
   }
 
   async function inTenant(tenant: string): Promise<string> {
-    const { workloadId, stageRunId } = await insertWorkload(world.db, world.clock.now());
+    const { workloadId, stageRunId } = await world.submit();
     await world.db.sql("update compute.workload set tenant_id = $2 where id = $1", [workloadId, tenant]);
     await world.db.sql("update compute.stage set tenant_id = $2 where id = $1", [stageRunId, tenant]);
     return stageRunId;

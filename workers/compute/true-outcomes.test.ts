@@ -4,8 +4,8 @@ import { LedgerEntry } from "../../subgraphs/compute/ledger/ledger-entry.entity.
 import { chargeFor } from "../../subgraphs/compute/ledger/price.ts";
 import { Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { insertWorkload } from "../../tests/support/compute-fixtures.ts";
+import { H100_KIND } from "../../tests/support/market-kinds.ts";
 import {
-  H100_KIND,
   inUse,
   type MarketWorld,
   type MarketWorldOptions,
@@ -19,12 +19,10 @@ import {
 let world: MarketWorld;
 afterEach(() => world.close());
 
-const signal = new AbortController().signal;
-
 async function submitted(options: MarketWorldOptions, over?: Parameters<typeof insertWorkload>[2]): Promise<string> {
   world = await marketWorld(options);
-  const { workloadId } = await insertWorkload(world.db, world.clock.now(), over);
-  await world.placer.placeBatch({ signal });
+  const { workloadId } = await world.submit(over);
+  await world.place();
   return workloadId;
 }
 

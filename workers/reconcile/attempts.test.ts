@@ -4,9 +4,8 @@ import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.command
 import { orderToken } from "../../subgraphs/compute/placement/order-token.ts";
 import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { Stage } from "../../subgraphs/compute/stage/stage.entity.ts";
-import { insertWorkload } from "../../tests/support/compute-fixtures.ts";
+import { CPU_KIND } from "../../tests/support/market-kinds.ts";
 import {
-  CPU_KIND,
   eventsOf,
   inUse,
   type MarketWorld,
@@ -21,12 +20,10 @@ import {
 let world: MarketWorld;
 afterEach(() => world.close());
 
-const signal = new AbortController().signal;
-
 async function runningWorkload(options: MarketWorldOptions): Promise<string> {
   world = await marketWorld(options);
-  const { workloadId } = await insertWorkload(world.db, world.clock.now());
-  await world.placer.placeBatch({ signal });
+  const { workloadId } = await world.submit();
+  await world.place();
   await until(world, async () => (await workloadOf(world, workloadId)).status === "running");
   return workloadId;
 }
@@ -73,8 +70,8 @@ test("a host whose files never come is given up although it beats, and another g
   world = await marketWorld({
     scripts: (spec) => ({ steps: [], stagingMs: spec.generation === 1 ? 3_000_000 : 0 }),
   });
-  const { workloadId } = await insertWorkload(world.db, world.clock.now());
-  await world.placer.placeBatch({ signal });
+  const { workloadId } = await world.submit();
+  await world.place();
   await until(world, settled(world, workloadId), 4_000);
   expect(await world.db.rows(Placement, "order by t.generation")).toMatchObject([
     { generation: 1, outcome: "lost", interruptTrigger: "runner_lost", runningAt: null, chargedMicros: 0n },
@@ -156,8 +153,8 @@ describe("the end of an attempt", () => {
 
 test("an order that a machine took and forgot before it connected is launched again at once, held against nobody", async () => {
   world = await marketWorld({ kinds: [{ ...CPU_KIND, bootMs: 5_000 }] });
-  const { workloadId } = await insertWorkload(world.db, world.clock.now());
-  await world.placer.placeBatch({ signal });
+  const { workloadId } = await world.submit();
+  await world.place();
   const [attempt] = await world.db.rows(Attempt, "where t.state = 'booting'");
   const forgottenAt = world.clock.now();
   world.market.forget(attempt!.id);
@@ -170,8 +167,8 @@ test("an order that a machine took and forgot before it connected is launched ag
 
 test("an order whose host died right after it connected, with nothing written down, goes on in a new session", async () => {
   world = await marketWorld({ kinds: [{ ...CPU_KIND, bootMs: 5_000 }] });
-  const { workloadId } = await insertWorkload(world.db, world.clock.now());
-  await world.placer.placeBatch({ signal });
+  const { workloadId } = await world.submit();
+  await world.place();
   const [{ id: orderId }] = (await world.db.rows(Attempt, "where t.state = 'booting'")) as [Attempt];
   const host = world.intake.connect(
     () => {}, // dead by now

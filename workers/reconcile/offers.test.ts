@@ -6,7 +6,8 @@ import { cheapestMatchingOffer, OfferMarket } from "../../subgraphs/compute/offe
 import { syncOffers } from "../../subgraphs/compute/offer/sync-offers.commands.ts";
 import { topics } from "../../subgraphs/compute/topics.ts";
 import { computeSettings, stageSpec, TENANT } from "../../tests/support/compute-fixtures.ts";
-import { CPU_KIND, H100_KIND, type MarketWorld, marketWorld } from "../../tests/support/market-world.ts";
+import { CPU_KIND, H100_KIND } from "../../tests/support/market-kinds.ts";
+import { type MarketWorld, marketWorld } from "../../tests/support/market-world.ts";
 import { offersReconciler } from "./offers.ts";
 import type { Reconciler } from "./schedule.ts";
 

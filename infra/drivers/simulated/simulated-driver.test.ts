@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { driverConformance } from "../../../tests/conformance/driver.ts";
-import { CPU_KIND, H100_KIND } from "../../../tests/support/market-world.ts";
+import { CPU_KIND, H100_KIND } from "../../../tests/support/market-kinds.ts";
 import { passTime } from "../../../tests/support/pass-time.ts";
 import { FakeClock } from "../../kernel/clock.ts";
 import { LIMITS } from "../../kernel/limits.ts";
