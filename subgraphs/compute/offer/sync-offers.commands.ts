@@ -1,9 +1,9 @@
 import { columnName } from "../../../infra/db/columns.ts";
 import type { Database, Tx } from "../../../infra/db/database.ts";
+import { insertRows } from "../../../infra/db/insert-rows.ts";
 import type { CapacityFact, OfferFact } from "../../../infra/drivers/driver.ts";
 import { compareText } from "../../../infra/kernel/compare-text.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
-import { insertRows } from "../placement/insert-rows.ts";
 import { topics } from "../topics.ts";
 import { Capacity, Offer, Supplier } from "./offer.entity.ts";
 

@@ -1,5 +1,5 @@
-import { columnName, tableOf } from "../../../infra/db/columns.ts";
-import type { EntityClass, Queryer } from "../../../infra/db/database.ts";
+import { columnName, tableOf } from "./columns.ts";
+import type { EntityClass, Queryer } from "./database.ts";
 
 /**
  * Inserts rows of an entity in one statement, whatever their number. Every row has the same properties; columns that are
