@@ -15,7 +15,7 @@ import { administrator } from "./actors.ts";
 import { tarOf } from "./archive-samples.ts";
 import { assetFixture } from "./asset-fixture.ts";
 import { jobContext } from "./jobs.ts";
-import { playGithub, playHub, type SourceServer, type Sources } from "./source-server.ts";
+import { playGithub, playHub, type SourceServer, sources } from "./source-server.ts";
 
 /** The files that the fixture's GitHub and Hugging Face have, beside what no import without patterns takes. */
 export const HUB_FILES = {
@@ -29,9 +29,9 @@ export const HUB_FILES = {
 const staying = new AbortController().signal;
 
 /** The asset fixture, with servers of this machine in the place of the internet, and the job that fetches from them. */
-export async function importFixture(world: Sources) {
-  const assets = await assetFixture();
-  const [github, codeload, hub, cdn, web] = await Promise.all(Array.from({ length: 5 }, () => world.serve()));
+export async function importFixture() {
+  const [assets, internet] = await Promise.all([assetFixture(), sources()]);
+  const [github, codeload, hub, cdn, web] = await Promise.all(Array.from({ length: 5 }, () => internet.serve()));
   const repository = await tarOf([
     { path: "team-code-aaaaaaa/", type: "directory" },
     { path: "team-code-aaaaaaa/main.py", content: "print(1)" },
@@ -47,7 +47,7 @@ export async function importFixture(world: Sources) {
   const deps = (over: Partial<ImportDeps> = {}): ImportDeps => ({
     ...assets.deps(),
     ...{ db, clock, logger },
-    fetch: world.fetch(),
+    fetch: internet.fetch(),
     origins: { github: github!.origin, huggingFace: hub!.origin },
     githubAccounts: new GithubAccounts(box),
     ...over,
@@ -60,7 +60,7 @@ export async function importFixture(world: Sources) {
     importAssetJob(deps(over), box, staying).body({ assetId }, jobContext({ db, clock }, context));
   return {
     ...assets,
-    ...{ box, logged, deps, admit, run },
+    ...{ internet, box, logged, deps, admit, run },
     /** What was asked of each server; the web's paths belong to the test. */
     servers: { github: github!, codeload: codeload!, hub: hub!, cdn: cdn!, web: web! } satisfies Record<
       string,
@@ -75,6 +75,9 @@ export async function importFixture(world: Sources) {
       return assets.get(actor, asset.id);
     },
     admin: administrator,
+    async close(): Promise<void> {
+      await Promise.all([assets.close(), internet.close()]);
+    },
   };
 }
 

@@ -7,26 +7,14 @@ import { AssetImport, AssetUpload } from "../../subgraphs/data/asset/asset.entit
 import { connectGithub } from "../../subgraphs/data/github-account/github-account.commands.ts";
 import { entriesIn, type Sample, tarOf, zipOf } from "../../tests/support/archive-samples.ts";
 import { HUB_FILES, type ImportFixture, importFixture } from "../../tests/support/import-fixture.ts";
-import {
-  answer,
-  GITHUB_COMMIT,
-  HUB_COMMIT,
-  redirect,
-  type Sources,
-  sources,
-} from "../../tests/support/source-server.ts";
+import { answer, GITHUB_COMMIT, HUB_COMMIT, redirect } from "../../tests/support/source-server.ts";
 import { until } from "../../tests/support/until.ts";
 
-let world: Sources;
 let f: ImportFixture;
 beforeAll(async () => {
-  world = await sources();
-  f = await importFixture(world);
+  f = await importFixture();
 }, 60_000);
-afterAll(async () => {
-  await f?.close();
-  await world?.close();
-});
+afterAll(() => f?.close());
 
 const pathsOf = async (sha256: string) => (await entriesIn(await f.read(sha256))).map((e) => e.path);
 
@@ -191,7 +179,7 @@ test("a source in the private network is refused, also behind a redirect or a na
   web.routes.set("/metadata", redirect("https://169.254.169.254/latest/meta-data"));
   const behind = await f.import(f.team(), { kind: "url", url: `${web.origin}/metadata` });
   expect(behind).toMatchObject({ state: "failed", error: "source_private_address" });
-  const fetch = world.fetch({ exceptions: new PrivateExceptions([]) });
+  const fetch = f.internet.fetch({ exceptions: new PrivateExceptions([]) });
   const named = await f.import(f.team(), { kind: "url", url: `${web.origin}/file` }, { fetch });
   expect(named).toMatchObject({ state: "failed", error: "source_private_address" });
 });
@@ -203,7 +191,7 @@ test("a source that stalls is given up, and one that breaks off leaves nothing",
     response.writeHead(200, { "content-length": "100" }).write("a beginning");
     setTimeout(() => response.destroy(), 30);
   });
-  const fetch = world.fetch({ idleMs: 1_000 });
+  const fetch = f.internet.fetch({ idleMs: 1_000 });
   const [stalled, broken] = [f.team(), f.team()];
   expect(await f.import(stalled, { kind: "url", url: `${web.origin}/stalls` }, { fetch })).toMatchObject({
     state: "failed",

@@ -12,7 +12,7 @@ import {
   survivesBeingRunTwice,
   survivesDyingAtEveryStep,
 } from "../../tests/support/jobs.ts";
-import { answer, type Sources, sources } from "../../tests/support/source-server.ts";
+import { answer } from "../../tests/support/source-server.ts";
 import { until } from "../../tests/support/until.ts";
 import type { ImportDeps } from "./fetch-import.ts";
 import { importAssetJob, importsReconciler } from "./import-asset.ts";
@@ -21,16 +21,11 @@ import { RunningImports } from "./running-imports.ts";
 /** For a process that is not about to stop. */
 const staying = new AbortController().signal;
 
-let world: Sources;
 let f: ImportFixture;
 beforeAll(async () => {
-  world = await sources();
-  f = await importFixture(world);
+  f = await importFixture();
 }, 60_000);
-afterAll(async () => {
-  await f?.close();
-  await world?.close();
-});
+afterAll(() => f?.close());
 
 const reconcile = () => importsReconciler(f.deps()).run(new AbortController().signal, null);
 const outbox = (assetId: string) =>

@@ -1,25 +1,20 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Sleepers } from "../../../infra/live/wakeups.ts";
 import { type ImportFixture, importFixture } from "../../../tests/support/import-fixture.ts";
-import { answer, type Sources, sources } from "../../../tests/support/source-server.ts";
+import { answer } from "../../../tests/support/source-server.ts";
 import { until } from "../../../tests/support/until.ts";
 import { type AssetChange, followAsset } from "./asset-stream.ts";
 
-let world: Sources;
 let f: ImportFixture;
 const sleepers = new Sleepers((error) => {
   throw error;
 });
 const wakeups = { on: (topic: string, wake: () => void) => sleepers.on(topic, wake), healthy: true };
 beforeAll(async () => {
-  world = await sources();
-  f = await importFixture(world);
+  f = await importFixture();
   f.db.announceTo((topic) => sleepers.wake(topic));
 }, 60_000);
-afterAll(async () => {
-  await f?.close();
-  await world?.close();
-});
+afterAll(() => f?.close());
 
 const follow = (tenantId: string, assetId: string, after = 0) =>
   followAsset({ db: f.db, wakeups }, { tenantId, assetId, after });

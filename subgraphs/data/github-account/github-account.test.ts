@@ -3,22 +3,17 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { requestLoaders } from "../../../infra/graphql/loaders.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import { type ImportFixture, importFixture } from "../../../tests/support/import-fixture.ts";
-import { answer, type Sources, sources } from "../../../tests/support/source-server.ts";
+import { answer } from "../../../tests/support/source-server.ts";
 import { buildDataSubgraph } from "../index.ts";
 import { GithubAccount } from "./github-account.entity.ts";
 import { GithubAccounts } from "./github-accounts.ts";
 
-let world: Sources;
 let f: ImportFixture;
 const { schema } = buildDataSubgraph();
 beforeAll(async () => {
-  world = await sources();
-  f = await importFixture(world);
+  f = await importFixture();
 }, 60_000);
-afterAll(async () => {
-  await f?.close();
-  await world?.close();
-});
+afterAll(() => f?.close());
 
 async function ask(actor: Actor, source: string) {
   const { fetch, origins } = f.deps();
