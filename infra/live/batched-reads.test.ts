@@ -1,5 +1,5 @@
-import { expect, test } from "vitest";
-import type { Queryer } from "../db/database.ts";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { Database, type Queryer } from "../db/database.ts";
 import { BatchedReads, inOrder, ownedName, ownedValues } from "./batched-reads.ts";
 
 const database = () => ({}) as Queryer;
@@ -59,6 +59,25 @@ test("different databases are asked apart, many things by bounded statements, an
   expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
   fails = false;
   expect(await failing.read(q, 1)).toBe(1);
+});
+
+test("what requests of several teams ask one database for in a turn is read together, and apart from another database", async () => {
+  const { asked, reads } = doubling();
+  const open = () => Database.open({ url: inject("databaseUrl"), entities: [] });
+  const [one, other] = await Promise.all([open(), open()]);
+  onTestFinished(async () => {
+    await Promise.all([one.close(), other.close()]);
+  });
+  const through = [
+    one,
+    one.ofTeam("a"),
+    one.ofTeam("a"),
+    one.ofTeam("b"),
+    one.ofTeam("a").ofTeam("c"),
+    other.ofTeam("a"),
+  ];
+  expect(await Promise.all(through.map((db, n) => reads.read(db, n)))).toEqual([0, 2, 4, 6, 8, 10]);
+  expect(asked).toEqual([[0, 1, 2, 3, 4], [5]]);
 });
 
 test("a row answers for its own team alone", () => {

@@ -1,12 +1,13 @@
 import DataLoader from "dataloader";
-import type { Queryer } from "../db/database.ts";
+import { Database, type Queryer } from "../db/database.ts";
 
 /** Things that one statement is asked for at most. */
 const MOST_TOGETHER = 500;
 
 /**
  * Reads of one thing each that are asked for in the same turn of the event loop, made by one statement for each
- * database. The statement begins after the turn, so every caller gets what was there after it asked. Nothing is kept.
+ * database, whichever requests and teams ask: what is wanted says whose it is. The statement begins after the turn, so
+ * every caller gets what was there after it asked. Nothing is kept.
  */
 export class BatchedReads<K, V> {
   readonly #loaders = new WeakMap<Queryer, DataLoader<K, V, string>>();
@@ -23,7 +24,8 @@ export class BatchedReads<K, V> {
   }
 
   read(q: Queryer, wanted: K): Promise<V> {
-    const loader = this.#loaders.get(q) ?? this.#loaderOf(q);
+    const shared = sharedBy(q);
+    const loader = this.#loaders.get(shared) ?? this.#loaderOf(shared);
     return loader.load(wanted);
   }
 
@@ -40,6 +42,11 @@ export class BatchedReads<K, V> {
     this.#loaders.set(q, loader);
     return loader;
   }
+}
+
+/** Each request has a database of its team: all of them are the one that they were made of. */
+function sharedBy(q: Queryer): Queryer {
+  return q instanceof Database ? (q.whole ?? q) : q;
 }
 
 /** What belongs to a team and has an id. */

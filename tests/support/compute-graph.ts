@@ -31,6 +31,7 @@ import { pools } from "../../subgraphs/pools/pool/pool.port.ts";
 import { MEMBER } from "./actors.ts";
 import { computeSettings, insertAccount, insertPlaced, type Placed } from "./compute-fixtures.ts";
 import { testDatabase } from "./database.ts";
+import { sentStatements } from "./sent-statements.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer's shape is its document's
 export type Answer = ExecutionResult<any, any>;
@@ -46,8 +47,8 @@ export interface ComputeGraph {
   readonly objects: ObjectStore;
   readonly secretBox: SecretBox;
   run(document: string, variables?: Variables, actor?: Actor | null): Promise<Answer>;
-  /** As `run`, and the conditions and texts of the statements that it took. */
-  watch(document: string, variables?: Variables): Promise<{ answer: Answer; statements: string[] }>;
+  /** As `run`, and the statements outside of commands that were sent meanwhile. */
+  watch(document: string, variables?: Variables): Promise<{ answer: Answer; statements: readonly string[] }>;
   /** The stream, or the answer that says why there is none. */
   subscribe(document: string, variables: Variables, actor?: Actor): Promise<AsyncIterableIterator<Answer> | Answer>;
   offer(...facts: Partial<OfferFact>[]): Promise<void>;
@@ -81,8 +82,8 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
     logger,
   };
   const { schema } = buildComputeSubgraph();
-  const contextOf = (actor: Actor | null, through: Database = db): ComputeContext => ({
-    ...{ actor, requestId: "test", db: through, clock, compute },
+  const contextOf = (actor: Actor | null): ComputeContext => ({
+    ...{ actor, requestId: "test", db: actor ? db.ofTeam(actor.tenantId) : db, clock, compute },
     loader: requestLoaders(),
   });
   const checked = (document: string) => {
@@ -98,9 +99,13 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
     deps: { ...compute, db },
     run: (document, variables = {}, actor = MEMBER) => executed(document, variables, contextOf(actor)),
     watch: async (document, variables = {}) => {
-      const statements: string[] = [];
-      const answer = await executed(document, variables, contextOf(MEMBER, watched(db, statements)));
-      return { answer, statements };
+      const sent = sentStatements();
+      try {
+        const answer = await executed(document, variables, contextOf(MEMBER));
+        return { answer, statements: sent.texts };
+      } finally {
+        sent.stop();
+      }
     },
     subscribe: async (document, variableValues, actor = MEMBER) =>
       (await subscribe({
@@ -135,21 +140,6 @@ export async function placedGraph(count = 1): Promise<PlacedGraph> {
 /** Results have null prototypes, which equality minds. */
 function plain(answer: ExecutionResult): Answer {
   return answer.data ? { ...answer, data: structuredClone(answer.data) } : answer;
-}
-
-/** The database, noting what its statements say: the whole text, or what follows the table. */
-function watched(db: Database, statements: string[]): Database {
-  return new Proxy(db, {
-    get(target, name) {
-      const member = Reflect.get(target, name, target);
-      if (typeof member !== "function") return member;
-      return (...args: unknown[]) => {
-        if (name === "sql") statements.push(String(args[0]));
-        if (name === "rows" || name === "row") statements.push(String(args[1]));
-        return member.apply(target, args);
-      };
-    },
-  });
 }
 
 function offerFact(over: Partial<OfferFact>): OfferFact {
