@@ -1,11 +1,13 @@
 import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Driver } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { openAccount } from "../../subgraphs/compute/account/account.commands.ts";
 import { insertPlaced, insertWorkload, TENANT } from "../../tests/support/compute-fixtures.ts";
 import { CPU_KIND } from "../../tests/support/market-kinds.ts";
-import { inUse, type MarketWorld, marketWorld } from "../../tests/support/market-world.ts";
+import { inUse, type MarketWorld, marketWorld, reconcileOnce, withCalls } from "../../tests/support/market-world.ts";
 import { loseExpiredLeases } from "../reconcile/expired-leases.ts";
+import { createPlacer } from "./place-stage.ts";
 
 const OTHER = "team_other";
 let world: MarketWorld;
@@ -45,6 +47,24 @@ const cheapest = async () => {
   return (await world.db.sql<{ capacity_id: string }>(offers, [CPU_KIND.sku]))[0]!.capacity_id;
 };
 
+const capacities = async () => {
+  const all = await world.db.sql<{ id: string }>("select id from compute.capacity order by id");
+  return all.map(({ id }) => id);
+};
+
+/** The reasons for waiting that events tell, each with the one that its workload says now. */
+const told = () =>
+  world.db.sql(
+    `select e.payload->>'reason' as reason, w.waiting_reason as waiting
+     from compute.workload_event e join compute.workload w on w.id = e.workload_id
+     where e.type = 'workload.waiting' order by e.id`,
+  );
+
+const attempts = async () => {
+  const all = await world.db.sql<{ tenant_id: string; state: string }>("select tenant_id, state from compute.attempt");
+  return Object.fromEntries(all.map(({ tenant_id, state }) => [tenant_id, state]));
+};
+
 const stages = async () =>
   Object.fromEntries(
     (
@@ -62,17 +82,96 @@ test("a team whose account is held waits for its placement by itself, and says n
   expect(await stages()).toEqual({ [TENANT]: "placing", [OTHER]: "starting" });
   expect((await inUse(world)).slots).toBe(1);
   expect(await place()).toMatchObject({ looked: 0 });
+  await world.clock.advance(LIMITS.busyStageMs);
+  expect(await place()).toMatchObject({ looked: 1, placed: 0 });
+  await world.clock.advance(LIMITS.busyStageMs); // by now it is known for one that is held
+  expect(await place()).toMatchObject({ looked: 0 });
   await release();
   await world.clock.advance(LIMITS.heldStageMs);
   expect(await place()).toMatchObject({ placed: 1 });
   expect(await stages()).toEqual({ [TENANT]: "starting", [OTHER]: "starting" });
-  expect(await world.db.sql("select 1 from compute.workload_event where type = 'workload.waiting'")).toEqual([]);
+  expect(await told()).toEqual([]);
+}, 60_000);
+
+test("an account that is only busy, each time with something else, is asked for again soon", async () => {
+  await submit(TENANT);
+  for (let n = 0; n < 3; n++) {
+    const release = await hold(TENANT);
+    expect(await place()).toMatchObject({ looked: 1, placed: 0 });
+    await release();
+    await world.clock.advance(LIMITS.busyStageMs);
+  }
+  expect(await place()).toMatchObject({ placed: 1 });
+}, 60_000);
+
+test("a stage that only a held capacity keeps waiting does not say that there is none", async () => {
+  const [full, held] = await capacities();
+  await world.db.sql("update compute.capacity set slots_used = slots where id = $1", [full]);
+  await submit(OTHER);
+  await psql.query("begin");
+  await psql.query("select 1 from compute.capacity for update");
+  expect(await place()).toMatchObject({ looked: 1, placed: 0 });
+  expect(await told()).toEqual([]);
+  await psql.query("rollback");
+  await world.clock.advance(LIMITS.busyStageMs);
+  await world.db.sql("update compute.capacity set slots_used = slots where id = $1", [held]);
+  expect(await place()).toMatchObject({ looked: 1, placed: 0 });
+  expect(await told()).toEqual([{ reason: "no_capacity", waiting: "no_capacity" }]);
+
+  await world.db.sql("update compute.capacity set slots_used = 0 where id = $1", [held]);
+  await psql.query("begin");
+  await psql.query("select 1 from compute.capacity where id = $1 for update", [held]);
+  await world.clock.advance(2_000);
+  expect(await place()).toMatchObject({ looked: 1, placed: 0 });
+  expect(await told()).toEqual([{ reason: "no_capacity", waiting: "no_capacity" }]);
+  await psql.query("rollback");
+  await world.clock.advance(LIMITS.busyStageMs);
+  expect(await place()).toMatchObject({ placed: 1 });
+}, 60_000);
+
+test("a team whose lost generation somebody holds keeps no other team's stage from its placement", async () => {
+  const mine = await insertPlaced(world.db, world.clock.now());
+  await world.db.sql("update compute.stage set status = 'placing', next_try_at = $1", [world.clock.now()]);
+  await submit(OTHER);
+  await psql.query("begin");
+  await psql.query("select 1 from compute.placement where id = $1 for update", [mine.placementId]);
+  expect(await place()).toMatchObject({ placed: 1 });
+  expect(await stages()).toEqual({ [TENANT]: "placing", [OTHER]: "starting" });
+  expect(await place()).toMatchObject({ looked: 0 });
+  await psql.query("rollback");
+  await world.clock.advance(LIMITS.heldStageMs);
+  expect(await place()).toMatchObject({ placed: 1 });
+  expect(await told()).toEqual([]);
+}, 60_000);
+
+test("an order that its supplier refuses while its team is held fails no other team's, and is found again", async () => {
+  await submit(TENANT);
+  await submit(OTHER);
+  let mine = "";
+  const launch: Driver["launch"] = async (order) => {
+    const [attempt] = await world.db.sql<{ id: string }>(
+      "select id from compute.attempt where id = $1 and tenant_id = $2",
+      [order.orderId, TENANT],
+    );
+    if (!attempt) return world.driver.launch(order);
+    mine = attempt.id;
+    await hold(TENANT);
+    return { outcome: "refused", reason: "no_capacity", message: "taken" };
+  };
+  const drivers = new Map([[world.driver.supplier, withCalls(world.driver, { launch })]]);
+  const placer = createPlacer({ ...world.deps, drivers });
+  expect(await placer.placeBatch({ signal: new AbortController().signal })).toMatchObject({ placed: 2 });
+  expect(await attempts()).toEqual({ [TENANT]: "launching", [OTHER]: "booting" });
+  await psql.query("rollback");
+  await world.clock.advance(LIMITS.launchTimeoutMs + LIMITS.attemptCheckMs);
+  await reconcileOnce(world);
+  expect(mine).not.toBe("");
+  expect(await attempts()).toEqual({ [TENANT]: "booting", [OTHER]: "booting" });
 }, 60_000);
 
 test("a capacity that somebody holds is passed over, and what fits elsewhere is placed there", async () => {
   await submit(OTHER);
-  const capacities = await world.db.sql<{ id: string }>("select id from compute.capacity order by id");
-  expect(capacities).toHaveLength(2);
+  expect(await capacities()).toHaveLength(2);
   await psql.query("begin");
   await psql.query("select 1 from compute.capacity where id = $1 for update", [await cheapest()]);
   expect(await place()).toMatchObject({ placed: 1 });
