@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { once } from "node:events";
+import http, { type IncomingMessage } from "node:http";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Served, served, WITH_KEY } from "../tests/federation/served.ts";
 import { shop } from "../tests/federation/shop.ts";
 import { documentHash } from "./documents.ts";
@@ -98,6 +100,18 @@ describe("GraphQL over HTTP", () => {
   it("takes only a sane request id from outside", async () => {
     const response = await server.post({ query: "{ total }" }, { "x-request-id": "a b\tc" });
     expect(response.headers.get("x-request-id")).toMatch(/^[\w-]{36}$/);
+  });
+});
+
+describe("a body that does not come to its end", () => {
+  it.each(["/graphql", "/graphql/stream", "/nowhere"])("is waited for no longer than it may take: %s", async (path) => {
+    const hasty = await served(shop(), {}, { bodyMs: 100 });
+    onTestFinished(() => hasty.close());
+    const headers = { "content-type": "application/json", "content-length": "100" };
+    const request = http.request(`${hasty.url}${path}`, { method: "POST", headers });
+    request.write("{");
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    expect(response.statusCode).toBe(408);
   });
 });
 

@@ -15,6 +15,7 @@ import { parseJsonBody } from "../infra/kernel/json-body.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
 import { COMMON, type RefusalKind, Refused } from "../infra/kernel/refusal.ts";
 import { onceClosed } from "../infra/net/once-closed.ts";
+import { cutSlowBody } from "../infra/net/slow-body.ts";
 import { createApollo } from "./apollo.ts";
 import type { Gateway } from "./gateway.ts";
 import { serveGraphiql } from "./graphiql/graphiql.ts";
@@ -35,6 +36,8 @@ export interface ServerOptions {
   graphqlBodyBytes?: number;
   /** Most bytes of other requests' bodies, where the route says nothing. */
   bodyBytes?: number;
+  /** How long a client may take to send a GraphQL request, or what leads nowhere. */
+  bodyMs?: number;
   /** What other faces on the same server need of it: nothing can set these afterwards. */
   server?: Pick<FastifyServerOptions, "routerOptions" | "frameworkErrors">;
   /** Largest WebSocket message of any route, when other routes take larger ones than GraphQL. */
@@ -54,6 +57,7 @@ declare module "fastify" {
 
 /** A Fastify app with GraphQL at `/graphql` and `/graphql/stream`; others add their routes before it listens. */
 export async function createServer(gateway: Gateway, options: ServerOptions = {}): Promise<FastifyInstance> {
+  const { bodyMs = LIMITS.requestBodyMs } = options;
   const app = Fastify({
     ...options.server,
     loggerInstance: gateway.log,
@@ -71,6 +75,7 @@ export async function createServer(gateway: Gateway, options: ServerOptions = {}
   app.setNotFoundHandler((_request, reply) => refuse(reply, new Refused(COMMON.not_found, NO_SUCH_PATH), options));
   app.addHook("onRequest", async (request, reply) => {
     reply.header(REQUEST_ID_HEADER, request.id);
+    if (request.is404) cutSlowBody(request.raw, reply.raw, bodyMs);
   });
   await app.register(cors, {
     origin: options.allowedOrigins === true ? true : [...(options.allowedOrigins ?? [])],
@@ -96,6 +101,9 @@ async function serveGraphql(scope: FastifyInstance, gateway: Gateway, options: S
   const apollo = await createApollo(gateway);
   scope.addHook("onClose", async () => apollo.stop());
   readBodies(scope);
+  scope.addHook("onRequest", async (request, reply) =>
+    cutSlowBody(request.raw, reply.raw, options.bodyMs ?? LIMITS.requestBodyMs),
+  );
   scope.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply, gateway));
   const answer = fastifyApolloHandler(apollo, {
     context: async (request, reply) => ({

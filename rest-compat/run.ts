@@ -1,6 +1,8 @@
-import type { FastifyInstance, FastifyRequest, HTTPMethods } from "fastify";
+import type { FastifyContextConfig, FastifyInstance, FastifyRequest, HTTPMethods } from "fastify";
 import type { Actor } from "../infra/kernel/actor.ts";
+import { LIMITS } from "../infra/kernel/limits.ts";
 import { COMMON, Refused } from "../infra/kernel/refusal.ts";
+import { cutSlowBody } from "../infra/net/slow-body.ts";
 import { answerError } from "./answer.ts";
 import { type Envelope, METHODS, type Operation } from "./contract.ts";
 import { type Extension, extensionHandler } from "./extension.ts";
@@ -16,7 +18,11 @@ export interface RestOptions extends Omit<Compilation, "checks"> {
   readonly extensions: readonly Extension[];
   /** Where a person reads about an error code; an absolute address. */
   readonly helpUrl: (code: string) => string;
+  /** How long a client may take to send a body that is no file; a default holds unless given. */
+  readonly bodyMs?: number;
 }
+
+type RouteConfig = Pick<FastifyContextConfig, "envelope" | "open" | "takesFile">;
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -28,6 +34,8 @@ declare module "fastify" {
     envelope?: Envelope;
     /** Answers without credentials. */
     open?: boolean;
+    /** Its row reads the body for as long as the client sends. */
+    takesFile?: boolean;
     /** Read by the server's CORS plugin: whether it answers OPTIONS itself. */
     cors?: { preflight: boolean };
   }
@@ -44,7 +52,7 @@ export async function restCompat(app: FastifyInstance, options: RestOptions): Pr
   prepare(app, options);
   const compilation: Compilation = { ...options, checks: new BodyChecks(contract.document) };
   const known = new KnownPaths();
-  const add = (method: string, path: string, config: { envelope?: Envelope; open?: boolean }, handler: Handler) => {
+  const add = (method: string, path: string, config: RouteConfig, handler: Handler) => {
     known.add(routeUrl(path), method);
     app.route({
       method: method.toUpperCase() as HTTPMethods,
@@ -56,9 +64,10 @@ export async function restCompat(app: FastifyInstance, options: RestOptions): Pr
     });
   };
   for (const operation of contract.operations.values()) {
-    const handler = handlerOf(compilation, operation, table[operation.id]);
-    for (const method of methodsOf(operation, contract.operations.values()))
-      add(method, operation.path, { envelope: operation.envelope }, handler);
+    const { id, path, envelope } = operation;
+    const handler = handlerOf(compilation, operation, table[id]);
+    const config = { envelope, takesFile: table[id]?.kind === "bytes" };
+    for (const method of methodsOf(operation, contract.operations.values())) add(method, path, config, handler);
   }
   for (const extension of extensions) {
     const { methods, path, envelope, open } = extension;
@@ -75,15 +84,20 @@ function methodsOf(operation: Operation, all: Iterable<Operation>): string[] {
 }
 
 /** Callers are known before a byte of a body is read; bodies stay streams until a row wants them. */
-function prepare(app: FastifyInstance, { ports, helpUrl }: RestOptions): void {
+function prepare(app: FastifyInstance, { ports, helpUrl, bodyMs = LIMITS.requestBodyMs }: RestOptions): void {
   app.decorateRequest("restActor", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
   app.addHook("onRequest", async (request, reply) => {
     reply.headers({ "X-Request-Id": request.id, "Cache-Control": "no-store" });
+    if (!request.routeOptions.config.takesFile) cutSlowBody(request.raw, reply.raw, bodyMs);
     if (request.routeOptions.config.open) return;
     request.restActor = await ports.authenticate(request.headers.authorization);
     if (!request.restActor) throw new Refused(COMMON.unauthorized);
+  });
+  // A file that was refused has been answered, and its sender may go on sending.
+  app.addHook("onResponse", async (request, reply) => {
+    if (request.routeOptions.config.takesFile) cutSlowBody(request.raw, reply.raw, bodyMs);
   });
   const envelopeOf = (request: FastifyRequest) => request.routeOptions.config.envelope ?? "general";
   app.setErrorHandler((error, request, reply) =>

@@ -123,6 +123,8 @@ export const LIMITS = {
   operationBytesPerStream: 128 * 1024,
   /** Streams of all callers that have shown no key: the oldest gives way. */
   openStreamsWithoutKey: 1_000,
+  /** How long a client may take to send a request's body; a file that is taken in has as long as it needs. */
+  requestBodyMs: 60_000,
   requestsPerKeyPerSecond: 2_000,
   /** Names of teams, members and keys, in characters. */
   displayNameLength: 200,

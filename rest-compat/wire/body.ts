@@ -14,7 +14,7 @@ export function collect(stream: Readable, limitBytes: number): Promise<Buffer> {
     if (byteCount > limitBytes) settle(() => reject(tooLarge(limitBytes)));
   };
   const onEnd = () => settle(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-  const onError = (error: Error) => settle(() => reject(error));
+  const onError = () => settle(() => reject(new Refused(COMMON.invalid_request, { message: "The body broke off." })));
   function settle(outcome: () => void): void {
     stream.off("data", onData).off("end", onEnd).off("error", onError).pause();
     outcome();

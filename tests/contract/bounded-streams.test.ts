@@ -6,6 +6,8 @@ import { OpenStreams } from "../../gateway/open-streams.ts";
 import { until } from "../federation/served.ts";
 import { authorization, type Face, face } from "./small-face.ts";
 
+const BODY_MS = 500;
+
 let streams: OpenStreams;
 let rest: Face;
 let port: number;
@@ -13,7 +15,7 @@ const requests: ClientRequest[] = [];
 
 beforeEach(async () => {
   streams = new OpenStreams({ perTeam: 2, withoutKey: 1 });
-  rest = await face({ thing: () => ({ id: "thing_1" }) }, undefined, streams);
+  rest = await face({ thing: () => ({ id: "thing_1" }) }, undefined, streams, BODY_MS);
   await rest.app.listen({ port: 0, host: "127.0.0.1" });
   port = (rest.app.server.address() as AddressInfo).port;
 });
@@ -22,8 +24,8 @@ afterEach(() => {
 });
 
 /** A request whose body is still to end. */
-function begin(method: string, path: string): ClientRequest {
-  const request = http.request({ port, method, path, agent: false, headers: { authorization } });
+function begin(method: string, path: string, agent: http.Agent | false = false): ClientRequest {
+  const request = http.request({ port, method, path, agent, headers: { authorization } });
   request.on("error", () => {}); // cut off by the test
   requests.push(request);
   return request;
@@ -61,4 +63,23 @@ it("counts an upload while it lasts, and refuses one too many with 429, the limi
   expect((await answerTo(begin("GET", "/v1/things/x/content"))).text).toBe("abc");
   expect((await answerTo(uploads[1]!)).status).toBe(200);
   await until(() => open() === 0, "all is over");
+});
+
+it("cuts off a client that does not come to the end of what is no file, and one whose file was refused", async () => {
+  const file = begin("PUT", "/v1/things/x/content");
+  file.write("abc");
+  await until(() => open() === 1, "the file is being taken");
+  const slow = begin("POST", "/v1/things");
+  slow.setHeader("idempotency-key", "k1");
+  const late = once(slow, "response");
+  slow.write("{");
+  expect(((await late) as [IncomingMessage])[0].statusCode).toBe(408);
+  const stranger = begin("PUT", "/v1/things/x/content", new http.Agent({ keepAlive: true }));
+  stranger.setHeader("authorization", "Bearer bad");
+  const refused = once(stranger, "response");
+  stranger.write("abc");
+  const [response] = (await refused) as [IncomingMessage];
+  expect(response.resume().statusCode).toBe(401);
+  await once(response.socket, "close");
+  expect((await answerTo(file)).status, "a file may take as long as it needs").toBe(200);
 });

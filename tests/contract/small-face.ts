@@ -79,6 +79,7 @@ export async function face(
   resolvers: Record<string, unknown> = {},
   onSignal: (signal: AbortSignal) => void = () => {},
   streams = new OpenStreams({ perTeam: 100, withoutKey: 1 }),
+  bodyMs?: number,
 ): Promise<Face> {
   const ran: Record<string, unknown>[] = [];
   const uploaded: Buffer[] = [];
@@ -111,6 +112,7 @@ export async function face(
     table,
     extensions,
     ports,
+    bodyMs,
     helpUrl: (code: string) => `https://nodus.test/help#${code}`,
   });
   return { app, ran, uploaded };
