@@ -6,7 +6,7 @@ import { runExportJob } from "../../workers/data/run-export.ts";
 import { MEMBER } from "../support/actors.ts";
 import { tarOf } from "../support/archive-samples.ts";
 import { jobContext } from "../support/jobs.ts";
-import { loadFixture } from "../support/load-fixture.ts";
+import { csv, loadFixture } from "../support/load-fixture.ts";
 import { answer, sources } from "../support/source-server.ts";
 import { startTlsPostgres } from "../support/tls-postgres.ts";
 import { finishedRun } from "./finished-run.ts";
@@ -31,9 +31,7 @@ export async function contractWorld() {
   const loads = await loadFixture(postgres, face.compute);
   await face.compute.offer({});
   const { workloadId } = await finishedRun(face);
-  const loading = await loads.completedRun(await loads.connection(), {
-    rows: { path: "rows.csv", content: "a\n1\n", table: "rows" },
-  });
+  const loading = await loads.completedRun({ rows: csv("a\n1\n", "rows") });
   const made = async (operationId: string, ask: Ask): Promise<Answered> => {
     const answered = await face.ask(operationId, ask);
     if (answered.status >= 300) throw new Error(`${operationId} answered ${answered.status}: ${answered.text}`);

@@ -6,11 +6,9 @@ import { type RestFace, restFace } from "./rest-face.ts";
 let face: RestFace;
 let postgres: TlsPostgres;
 let fixture: LoadFixture;
-let connection: { id: string; secretId: string };
 beforeAll(async () => {
   [face, postgres] = await Promise.all([restFace(undefined, { allowPrivateHosts: ["localhost"] }), startTlsPostgres()]);
   fixture = await loadFixture(postgres, face.compute);
-  connection = await fixture.connection();
 }, 60_000);
 afterAll(async () => {
   await fixture?.close();
@@ -24,7 +22,7 @@ const CSV = { path: "rows.csv", content: "a\n1\n2\n", table: "rows" };
 
 describe("reloading an output", () => {
   it("answers the load, which waits, the same one to whoever repeats it, and shows how it goes on the output", async () => {
-    const { workloadId } = await fixture.completedRun(connection, { rows: CSV });
+    const { workloadId } = await fixture.completedRun({ rows: CSV });
     expect(await outputsOf(workloadId)).toMatchObject([{ name: "rows", sink_state: "pending" }]);
     const first = await reload(workloadId);
     expect([first.status, first.body]).toEqual([
@@ -50,14 +48,14 @@ describe("reloading an output", () => {
   });
 
   it("wants credentials, and does not find another team's workload", async () => {
-    const { workloadId } = await fixture.completedRun(connection, { rows: CSV });
+    const { workloadId } = await fixture.completedRun({ rows: CSV });
     expect((await reload(workloadId, { as: null })).status).toBe(401);
     const foreign = await reload(workloadId, { as: "stranger" });
     expect([foreign.status, foreign.body.error]).toEqual([404, "not_found"]);
   });
 
   it("is refused, each time for what is wrong", async () => {
-    const { workloadId } = await fixture.completedRun(connection, { rows: CSV, plain: { ...CSV, table: null } });
+    const { workloadId } = await fixture.completedRun({ rows: CSV, plain: { ...CSV, table: null } });
     const refusal = async (more: Parameters<typeof reload>[1]) => {
       const { status, body } = await reload(workloadId, more);
       return [status, body.error];

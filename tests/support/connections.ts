@@ -2,6 +2,8 @@ import type { Queryer } from "../../infra/db/database.ts";
 import { newId } from "../../infra/kernel/ids.ts";
 import type { Connection } from "../../subgraphs/data/connection/connection.entity.ts";
 import { findLiveSecret } from "../../subgraphs/data/secret/find-secret.ts";
+import { sealContext } from "../../subgraphs/data/secret/seal-context.ts";
+import type { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 
 /** A connection's row as if its service had just answered, for tests of what uses connections; answers its id. */
 export async function insertConnection(
@@ -24,4 +26,37 @@ export async function insertConnection(
     ],
   );
   return id;
+}
+
+/** What a job needs of a connection: its row, and the version of a secret that holds its credential. */
+export interface SealedConnection {
+  readonly id: string;
+  readonly name: string;
+  readonly secretId: string;
+}
+
+/** A connection with its credential sealed in this box, by what the two rows say, for tests of what opens connections. */
+export async function insertSealedConnection(
+  db: Queryer,
+  box: SecretBox,
+  now: Date,
+  given: { tenantId: string; credential: string } & Pick<Connection, "scope"> &
+    Partial<Pick<Connection, "kind" | "branch" | "region">>,
+): Promise<SealedConnection> {
+  const { tenantId, credential, scope, kind = "postgres", branch = null, region = null } = given;
+  const [id, secretId] = [newId("connection", now), newId("secret", now)];
+  const name = `shop-${id.slice(-12)}`;
+  const sealed = box.seal(Buffer.from(credential), sealContext(tenantId, secretId, 1));
+  await db.sql(
+    `insert into data.secret_version (secret_id, version, tenant_id, master_key_id, wrapped_key, ciphertext, created_at)
+     values ($1, 1, $2, $3, $4, $5, $6)`,
+    [secretId, tenantId, sealed.masterKeyId, sealed.wrappedKey, sealed.ciphertext, now],
+  );
+  await db.sql(
+    `insert into data.connection (id, tenant_id, name, kind, secret_id, secret_version, scope, branch, egress_hosts,
+       live_mode, verified_at, created_at, created_by, region)
+     values ($1, $2, $3, $4, $5, 1, $6, $7, '{}', false, $8, $8, 'key_1', $9)`,
+    [id, tenantId, name, kind, secretId, scope, branch, now, region],
+  );
+  return { id, name, secretId };
 }

@@ -7,21 +7,21 @@ import type pg from "pg";
 import { OutboxRow } from "../../infra/db/outbox.ts";
 import type { Actor } from "../../infra/kernel/actor.ts";
 import { type Clock, systemClock } from "../../infra/kernel/clock.ts";
-import { newId } from "../../infra/kernel/ids.ts";
 import { PrivateExceptions } from "../../infra/net/public-address.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { Outcome } from "../../infra/queue/implement-job.ts";
 import { Asset } from "../../subgraphs/data/asset/asset.entity.ts";
 import { ASSET_LIMITS } from "../../subgraphs/data/asset/asset-limits.ts";
 import { storageUse } from "../../subgraphs/data/asset/asset-space.ts";
+import type { Connection } from "../../subgraphs/data/connection/connection.entity.ts";
 import { dataEntities } from "../../subgraphs/data/entities.ts";
 import { QueryExport } from "../../subgraphs/data/export/export.entity.ts";
 import { type ExportFields, requestExport } from "../../subgraphs/data/export/request-export.ts";
-import { sealContext } from "../../subgraphs/data/secret/seal-context.ts";
 import { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
 import { abandonedExports } from "../../workers/data/abandoned-exports.ts";
 import { type RunExportDeps, runExportJob } from "../../workers/data/run-export.ts";
 import { newTeams } from "./actors.ts";
+import { insertSealedConnection } from "./connections.ts";
 import { testDatabase } from "./database.ts";
 import { jobContext } from "./jobs.ts";
 import { startTlsPostgres, type TlsPostgres } from "./tls-postgres.ts";
@@ -55,27 +55,12 @@ export async function exportFixture({ clock = systemClock }: { clock?: Clock } =
     /** Somebody of a new team. */
     actor: newTeams(),
     /** A connection of the team to the customer's database, by what its row and its secret's row say. */
-    async connection(
+    connection(
       { tenantId }: Actor,
-      fields: { secret?: string; scope?: string; kind?: string; branch?: string | null; region?: string } = {},
+      fields: { secret?: string } & Partial<Pick<Connection, "scope" | "kind" | "branch" | "region">> = {},
     ) {
-      const { secret = postgres.secret(), scope = "read", kind = "postgres", branch = null, region = null } = fields;
-      const now = clock.now();
-      const id = newId("connection", now);
-      const secretId = newId("secret", now);
-      const sealed = box.seal(Buffer.from(secret), sealContext(tenantId, secretId, 1));
-      await db.sql(
-        `insert into data.secret_version (secret_id, version, tenant_id, master_key_id, wrapped_key, ciphertext, created_at)
-         values ($1, 1, $2, $3, $4, $5, $6)`,
-        [secretId, tenantId, sealed.masterKeyId, sealed.wrappedKey, sealed.ciphertext, now],
-      );
-      await db.sql(
-        `insert into data.connection (id, tenant_id, name, kind, secret_id, secret_version, scope, branch, egress_hosts,
-           live_mode, verified_at, created_at, created_by, region)
-         values ($1, $2, $3, $4, $5, 1, $6, $7, '{}', false, $8, $8, 'key_1', $9)`,
-        [id, tenantId, `shop-${id.slice(-6)}`, kind, secretId, scope, branch, now, region],
-      );
-      return { id, name: `shop-${id.slice(-6)}`, secretId };
+      const { secret: credential = postgres.secret(), scope = "read", ...more } = fields;
+      return insertSealedConnection(db, box, clock.now(), { tenantId, credential, scope, ...more });
     },
     request(actor: Actor, fields: ExportFields, limits = ASSET_LIMITS) {
       return requestExport({ db, limits }, actor, fields, clock.now());

@@ -5,7 +5,6 @@ import path from "node:path";
 import { Readable } from "node:stream";
 import type pg from "pg";
 import type { FakeClock } from "../../infra/kernel/clock.ts";
-import { newId } from "../../infra/kernel/ids.ts";
 import { PrivateExceptions } from "../../infra/net/public-address.ts";
 import type { Outcome } from "../../infra/queue/implement-job.ts";
 import type { RunnerRecord } from "../../infra/runner/protocol.ts";
@@ -16,13 +15,13 @@ import { settle } from "../../subgraphs/compute/lifecycle/settlement.commands.ts
 import { runResults } from "../../subgraphs/compute/output/run-results.port.ts";
 import { SinkLoad } from "../../subgraphs/data/load/load.entity.ts";
 import { reloadOutput } from "../../subgraphs/data/load/reload-output.ts";
-import { sealContext } from "../../subgraphs/data/secret/seal-context.ts";
 import { abandonedLoads } from "../../workers/data/abandoned-loads.ts";
 import { type LoadOutputDeps, loadOutputJob } from "../../workers/data/load-output.ts";
 import { recordRunJob } from "../../workers/data/record-run.ts";
 import { MEMBER } from "./actors.ts";
 import { insertAccount, insertPlaced, TENANT } from "./compute-fixtures.ts";
 import { type ComputeGraph, computeGraph } from "./compute-graph.ts";
+import { insertSealedConnection, type SealedConnection } from "./connections.ts";
 import { jobContext } from "./jobs.ts";
 import { startTlsPostgres, type TlsPostgres } from "./tls-postgres.ts";
 
@@ -33,6 +32,11 @@ export interface GivenOutput {
   table: string | null;
   isTar?: boolean;
 }
+
+/** Rows with a header, which go to this table. */
+export const csv = (content: string, table: string): GivenOutput => ({ path: "out/rows.csv", content, table });
+/** A JSON object in each line, which go to this table. */
+export const jsonl = (content: string, table: string): GivenOutput => ({ path: "rows.jsonl", content, table });
 
 /** A run that has completed; its costs are open until `settle`. */
 export interface CompletedRun {
@@ -53,31 +57,19 @@ export async function loadFixture(shared?: TlsPostgres, graph?: ComputeGraph) {
   const deps: LoadOutputDeps = { secretBox, exceptions, objects, results: runResults, scratchDir };
   const world = { db, clock };
   await insertAccount(db, clock.now());
+  const connection = ({ secret: credential = postgres.secret() } = {}) =>
+    insertSealedConnection(db, secretBox, clock.now(), { tenantId: TENANT, credential, scope: "readwrite" });
+  /** Where outputs go unless told otherwise. */
+  const shop = await connection();
 
   const fixture = {
-    ...{ db, clock: clock as FakeClock, postgres, objects, deps, scratchDir, compute },
-    /** A connection of the team to the customer's database. */
-    async connection({ secret = postgres.secret() } = {}) {
-      const now = clock.now();
-      const [id, secretId] = [newId("connection", now), newId("secret", now)];
-      const sealed = secretBox.seal(Buffer.from(secret), sealContext(TENANT, secretId, 1));
-      await db.sql(
-        `insert into data.secret_version (secret_id, version, tenant_id, master_key_id, wrapped_key, ciphertext, created_at)
-         values ($1, 1, $2, $3, $4, $5, $6)`,
-        [secretId, TENANT, sealed.masterKeyId, sealed.wrappedKey, sealed.ciphertext, now],
-      );
-      await db.sql(
-        `insert into data.connection (id, tenant_id, name, kind, secret_id, secret_version, scope, egress_hosts, live_mode,
-           verified_at, created_at, created_by)
-         values ($1, $2, $3, 'postgres', $4, 1, 'readwrite', '{}', false, $5, $5, 'key_1')`,
-        [id, TENANT, `shop-${id.slice(-12)}`, secretId, now],
-      );
-      return { id, secretId };
-    },
+    ...{ db, clock: clock as FakeClock, postgres, objects, deps, scratchDir, compute, shop },
+    /** A further connection of the team to the customer's database, with another credential for it if one is given. */
+    connection,
     /** Reports a run with outputs as its host would, up to the end of its stage. */
     async completedRun(
-      connection: { id: string; secretId: string },
       outputs: Readonly<Record<string, GivenOutput>>,
+      connection: SealedConnection = shop,
     ): Promise<CompletedRun> {
       const sink = { connectionId: connection.id, secretId: connection.secretId, secretVersion: 1 };
       const declared = Object.entries(outputs);
@@ -112,12 +104,8 @@ export async function loadFixture(shared?: TlsPostgres, graph?: ComputeGraph) {
       loadOutputJob({ ...deps, ...more }).body({ loadId: id }, jobContext(world, context)),
     recordRun: ({ id }: { id: string }): Promise<Outcome> => recordRunJob(deps).body({ loadId: id }, jobContext(world)),
     /** A run whose one output has been tried to be loaded. */
-    async loaded(
-      connection: { id: string; secretId: string },
-      output: GivenOutput,
-      more: Partial<LoadOutputDeps> = {},
-    ) {
-      const run = await fixture.completedRun(connection, { o: output });
+    async loaded(output: GivenOutput, more: Partial<LoadOutputDeps> = {}, connection: SealedConnection = shop) {
+      const run = await fixture.completedRun({ o: output }, connection);
       await fixture.run(await fixture.loadOf(run), more);
       return { run, load: await fixture.loadOf(run) };
     },

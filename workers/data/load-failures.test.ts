@@ -1,21 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type GivenOutput, type LoadFixture, loadFixture } from "../../tests/support/load-fixture.ts";
+import { csv, type GivenOutput, jsonl, type LoadFixture, loadFixture } from "../../tests/support/load-fixture.ts";
 import { parquetOf } from "../../tests/support/parquet-writer.ts";
 
 let fixture: LoadFixture;
-let connection: { id: string; secretId: string };
 beforeAll(async () => {
   fixture = await loadFixture();
-  connection = await fixture.connection();
 }, 60_000);
 afterAll(() => fixture?.close());
 
-const csv = (content: string, table: string): GivenOutput => ({ path: "out/rows.csv", content, table });
-const jsonl = (content: string, table: string): GivenOutput => ({ path: "rows.jsonl", content, table });
-
 describe("a load fails, without a value of the file in what is told, as", () => {
-  async function wordOf(output: GivenOutput, more = {}, on = connection): Promise<string | null> {
-    const { run, load } = await fixture.loaded(on, output, more);
+  async function wordOf(output: GivenOutput, more = {}, on = fixture.shop): Promise<string | null> {
+    const { run, load } = await fixture.loaded(output, more, on);
     expect(load.state).toBe("failed");
     const told = JSON.stringify([load, await fixture.events(run.workloadId)]);
     expect(told).not.toContain("hunter2");
@@ -82,7 +77,7 @@ describe("a load fails, without a value of the file in what is told, as", () => 
     const onChild = (pid: number) => {
       if (started++ === 0) process.kill(pid, "SIGKILL");
     };
-    const { load } = await fixture.loaded(connection, csv("a\n1\n2\n", "k"), { onChild });
+    const { load } = await fixture.loaded(csv("a\n1\n2\n", "k"), { onChild });
     expect([load.state, started]).toEqual(["loaded", 2]);
     expect(await fixture.rows("select a from k order by a")).toEqual([{ a: "1" }, { a: "2" }]);
   });

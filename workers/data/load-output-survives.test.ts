@@ -34,7 +34,7 @@ interface World {
 async function newWorld(): Promise<World> {
   const fixture = await loadFixture(postgres);
   const content = "id,note\n1,a\n2,\n";
-  const run = await fixture.completedRun(await fixture.connection(), { o: { path: "o.csv", content, table: "notes" } });
+  const run = await fixture.completedRun({ o: { path: "o.csv", content, table: "notes" } });
   const { id: loadId } = await fixture.loadOf(run);
   const opened: Readable[] = [];
   const open: ObjectStore["open"] = async (sha256) => {

@@ -1,21 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LIMITS } from "../../infra/kernel/limits.ts";
-import { type GivenOutput, type LoadFixture, loadFixture } from "../../tests/support/load-fixture.ts";
+import { csv, jsonl, type LoadFixture, loadFixture } from "../../tests/support/load-fixture.ts";
 
 let fixture: LoadFixture;
-let connection: { id: string; secretId: string };
 beforeAll(async () => {
   fixture = await loadFixture();
-  connection = await fixture.connection();
 }, 60_000);
 afterAll(() => fixture?.close());
 
 const PEOPLE = 'id,Name,note\n1,Ann,"says ""hi"", twice"\n2,Bö,\n3,"",x\n';
-const csv = (content: string, table: string): GivenOutput => ({ path: "out/rows.csv", content, table });
-const jsonl = (content: string, table: string): GivenOutput => ({ path: "rows.jsonl", content, table });
 
 test("a CSV output is in its table once its stage is completed, and is told and shown so", async () => {
-  const { run, load } = await fixture.loaded(connection, csv(PEOPLE, "people"));
+  const { run, load } = await fixture.loaded(csv(PEOPLE, "people"));
   expect(load).toMatchObject({ state: "loaded", rowCount: 3, error: null, runState: "open" });
   const rows = await fixture.rows("select * from people order by id");
   const own = {
@@ -29,7 +25,7 @@ test("a CSV output is in its table once its stage is completed, and is told and 
     { id: "2", name: "Bö", note: null, ...own },
     { id: "3", name: "", note: "x", ...own },
   ]);
-  const sink = { name: "o", connection_id: connection.id, table: "people" };
+  const sink = { name: "o", connection_id: fixture.shop.id, table: "people" };
   const about = { load_id: load.id, workload_id: run.workloadId, stage: "main", generation: 1, ...sink };
   expect(await fixture.events(run.workloadId)).toMatchObject([
     { type: "load.loading", payload: about },
@@ -49,7 +45,7 @@ test("a CSV output is in its table once its stage is completed, and is told and 
 
 test("JSON lines become text, boolean, numeric and jsonb, and a column of nulls alone fits any type", async () => {
   const lines = ['{"t":"x","b":true,"n":1.50,"o":{"k":[1]},"nil":null}', '{"n":2e3,"o":[null],"b":false}'];
-  const { load } = await fixture.loaded(connection, jsonl(lines.join("\n"), "lines"));
+  const { load } = await fixture.loaded(jsonl(lines.join("\n"), "lines"));
   expect(load).toMatchObject({ state: "loaded", rowCount: 2 });
   expect(
     await fixture.rows("select t, b, n::text, o, nil, pg_typeof(n)::text as n_type from lines order by n"),
@@ -58,14 +54,14 @@ test("JSON lines become text, boolean, numeric and jsonb, and a column of nulls 
     { t: null, b: false, n: "2000", o: [null], nil: null, n_type: "numeric" },
   ]);
   await fixture.asCustomer("create table typed (t text, n double precision, nil date)");
-  expect((await fixture.loaded(connection, jsonl('{"t":"y","n":0.5,"nil":null}', "typed"))).load.state).toBe("loaded");
+  expect((await fixture.loaded(jsonl('{"t":"y","n":0.5,"nil":null}', "typed"))).load.state).toBe("loaded");
   expect(await fixture.rows("select t, n, nil, nodus_stage from typed")).toEqual([
     { t: "y", n: 0.5, nil: null, nodus_stage: "main" },
   ]);
 });
 
 test("loading again puts the same rows there once, and a failure keeps those that are there", async () => {
-  const { run, load } = await fixture.loaded(connection, csv("a\n1\n2\n", "again"));
+  const { run, load } = await fixture.loaded(csv("a\n1\n2\n", "again"));
   const again = await fixture.reload(run.workloadId, "o");
   expect(again).toMatchObject({ id: load.id, state: "pending", rowCount: null });
   expect((await fixture.reload(run.workloadId, "o")).id).toBe(load.id);
@@ -83,7 +79,7 @@ test("loading again puts the same rows there once, and a failure keeps those tha
 
 test("two outputs of one stage go to their tables, and each replaces its own rows only", async () => {
   const outputs = { x: csv("a\n1\n", "x"), y: csv("a\n2\n", "y"), z: { ...csv("a\n3\n", "z"), table: null } };
-  const run = await fixture.completedRun(connection, outputs);
+  const run = await fixture.completedRun(outputs);
   for (const name of ["x", "y", "x"]) {
     if ((await fixture.loadOf(run, name)).state === "loaded") await fixture.reload(run.workloadId, name);
     await fixture.run(await fixture.loadOf(run, name));
@@ -94,7 +90,7 @@ test("two outputs of one stage go to their tables, and each replaces its own row
 
 describe("a later generation", () => {
   test("that was loaded keeps the rows of an earlier one out, even when it had none", async () => {
-    const { run } = await fixture.loaded(connection, csv("a\nold\n", "fenced"));
+    const { run } = await fixture.loaded(csv("a\nold\n", "fenced"));
     await fixture.rows("delete from fenced");
     await fixture.rows(
       `insert into nodus_runs (workload_id, stage, generation, status, loaded_at) values ($1, 'main', 2, 'completed', now())`,
@@ -106,7 +102,7 @@ describe("a later generation", () => {
   });
 
   test("that the platform knows of is what reloading an earlier one is refused for", async () => {
-    const { run, load } = await fixture.loaded(connection, csv("a\nold\n", "known"));
+    const { run, load } = await fixture.loaded(csv("a\nold\n", "known"));
     await fixture.db.sql(
       `insert into data.sink_load select (jsonb_populate_record(l, '{"id": "load_later", "generation": 2}')).*
          from data.sink_load l where id = $1`,
@@ -116,13 +112,13 @@ describe("a later generation", () => {
   });
 
   test("without a row still takes the place of what was there", async () => {
-    const { run } = await fixture.loaded(connection, csv("a\n1\n", "emptied"));
+    const { run } = await fixture.loaded(csv("a\n1\n", "emptied"));
     const [object] = await fixture.db.sql<{ sha256: string }>(
       "select sha256 from data.sink_load where workload_id = $1",
       [run.workloadId],
     );
     expect(object).toBeDefined();
-    const empty = await fixture.completedRun(connection, { o: csv("a\n", "emptied") });
+    const empty = await fixture.completedRun({ o: csv("a\n", "emptied") });
     await fixture.db.sql("update data.sink_load set workload_id = 'wl_gone' where workload_id = $1", [run.workloadId]);
     await fixture.db.sql("update data.sink_load set workload_id = $1, generation = 2 where workload_id = $2", [
       run.workloadId,
@@ -141,7 +137,7 @@ describe("a later generation", () => {
 describe("reloading", () => {
   test("goes on with the pinned credential after the connection was deleted, and not after the credential was destroyed", async () => {
     const own = await fixture.connection();
-    const { run } = await fixture.loaded(own, csv("a\n1\n", "kept"));
+    const { run } = await fixture.loaded(csv("a\n1\n", "kept"), {}, own);
     await run.settle();
     await fixture.recordRun(await fixture.loadOf(run));
     await fixture.db.sql("update data.connection set deleted_at = now() where id = $1", [own.id]);
@@ -153,7 +149,7 @@ describe("reloading", () => {
   });
 
   test("is refused for outputs that are not there, not the team's, or kept no longer", async () => {
-    const { run } = await fixture.loaded(connection, csv("a\n1\n", "kept"));
+    const { run } = await fixture.loaded(csv("a\n1\n", "kept"));
     await expect(fixture.reload(run.workloadId, "p")).rejects.toMatchObject({ kind: { code: "output_not_found" } });
     await expect(fixture.reload(run.workloadId, "o", "x")).rejects.toMatchObject({
       kind: { code: "output_not_found" },
@@ -165,7 +161,7 @@ describe("reloading", () => {
 });
 
 test("the row about a run has its last figures once the workload is settled", async () => {
-  const { run, load } = await fixture.loaded(connection, csv("a\n1\n", "figures"));
+  const { run, load } = await fixture.loaded(csv("a\n1\n", "figures"));
   const read = () => fixture.rows("select * from nodus_runs where workload_id = $1", [run.workloadId]);
   const open = {
     ...{ workload_id: run.workloadId, stage: "main", generation: 1, status: "completed", gpu: null, gpu_count: 0 },
@@ -184,7 +180,7 @@ test("the row about a run has its last figures once the workload is settled", as
 
 test("figures that nobody can write are tried for a while and then let go", async () => {
   const own = await fixture.connection();
-  const { run, load } = await fixture.loaded(own, csv("a\n1\n", "figures"));
+  const { run, load } = await fixture.loaded(csv("a\n1\n", "figures"), {}, own);
   await run.settle();
   await fixture.db.sql("update data.secret_version set ciphertext = ciphertext || '\\x00' where secret_id = $1", [
     own.secretId,
@@ -199,7 +195,7 @@ test("figures that nobody can write are tried for a while and then let go", asyn
 });
 
 test("a load of a process that died is done by another, and fails once it has cost too many", async () => {
-  const run = await fixture.completedRun(connection, { o: csv("a\n1\n", "taken") });
+  const run = await fixture.completedRun({ o: csv("a\n1\n", "taken") });
   const { id } = await fixture.loadOf(run);
   const dead = { objects: { open: () => Promise.reject(new Error("dead")) } };
   const die = async () => {
@@ -218,7 +214,7 @@ test("a load of a process that died is done by another, and fails once it has co
 });
 
 test("a load that the queue lost is put into it again, and one that its process lets go too", async () => {
-  const run = await fixture.completedRun(connection, { o: csv("a\n1\n", "lost") });
+  const run = await fixture.completedRun({ o: csv("a\n1\n", "lost") });
   const { id } = await fixture.loadOf(run);
   const queued = () => fixture.db.sql("select 1 from infra.outbox where payload->>'loadId' = $1", [id]);
   expect(await queued()).toHaveLength(1);
@@ -236,7 +232,7 @@ test("a load that the queue lost is put into it again, and one that its process 
 
 test("a team has only so many loads under way at once, and the end of one sends for the next", async () => {
   const outputs = { a: csv("a\n1\n", "one"), b: csv("a\n1\n", "two"), c: csv("a\n1\n", "three") };
-  const run = await fixture.completedRun(connection, outputs);
+  const run = await fixture.completedRun(outputs);
   const loads = await Promise.all(["a", "b", "c"].map((name) => fixture.loadOf(run, name)));
   const until = new Date(fixture.clock.now().getTime() + 60_000);
   const taken = loads.slice(0, LIMITS.loadsAtOnce).map(({ id }) => id);

@@ -4,10 +4,8 @@ import { type GivenOutput, type LoadFixture, loadFixture } from "../../tests/sup
 import { parquetOf } from "../../tests/support/parquet-writer.ts";
 
 let fixture: LoadFixture;
-let connection: { id: string; secretId: string };
 beforeAll(async () => {
   fixture = await loadFixture();
-  connection = await fixture.connection();
 }, 60_000);
 afterAll(() => fixture?.close());
 
@@ -29,7 +27,7 @@ let tables = 0;
 /** Loads a file into a new table; the values of its rows as the database prints them, and the types of its columns. */
 async function loaded(output: Omit<GivenOutput, "table">, columns: readonly string[]) {
   const table = `typed_${++tables}`;
-  const { load } = await fixture.loaded(connection, { ...output, table });
+  const { load } = await fixture.loaded({ ...output, table });
   expect(load).toMatchObject({ state: "loaded", error: null });
   return fixture.customer(async (client) => {
     await client.query("set TimeZone = 'UTC'; set IntervalStyle = postgres; set extra_float_digits = 1");

@@ -6,10 +6,8 @@ import { forgetPlacements } from "../../compute/placement/forget-placements.ts";
 import { forgetLoads } from "./forget-loads.ts";
 
 let f: LoadFixture;
-let connection: { id: string; secretId: string };
 beforeAll(async () => {
   f = await loadFixture();
-  connection = await f.connection();
 }, 60_000);
 afterAll(() => f?.close());
 
@@ -27,13 +25,13 @@ async function forgetWorkloads(resultsMs: number): Promise<void> {
 }
 
 test("loads are forgotten with the places of their runs, and what was loaded stays fenced in its table", async () => {
-  const { run, load } = await f.loaded(connection, output("kept"));
-  const failed = await f.loaded(connection, { path: "o.txt", content: "x", table: "never" });
-  const unsettled = await f.loaded(connection, output("unsettled"));
+  const { run, load } = await f.loaded(output("kept"));
+  const failed = await f.loaded({ path: "o.txt", content: "x", table: "never" });
+  const unsettled = await f.loaded(output("unsettled"));
   for (const one of [run, failed.run]) await one.settle();
   await f.recordRun(load);
   await f.clock.advance(LIMITS.placementHistoryMs + 1);
-  const young = await f.loaded(connection, output("young"));
+  const young = await f.loaded(output("young"));
 
   expect(await page()).toEqual({ after: null, forgotten: 0 }); // the results are kept for longer here
   await forgetWorkloads(LIMITS.placementHistoryMs);
@@ -50,14 +48,14 @@ test("loads are forgotten with the places of their runs, and what was loaded sta
 }, 30_000);
 
 test("a round looks at some loads, goes on behind them, and begins anew where they are young", async () => {
-  const made = [await f.loaded(connection, output("a")), await f.loaded(connection, output("b"))];
+  const made = [await f.loaded(output("a")), await f.loaded(output("b"))];
   for (const { run, load } of made) {
     await run.settle();
     await f.recordRun(load);
   }
   await f.clock.advance(LIMITS.placementHistoryMs + 1);
   await forgetWorkloads(0);
-  await f.loaded(connection, output("c"));
+  await f.loaded(output("c"));
   let rounds = 0;
   let forgotten = 0;
   for (let after: string | null = null; rounds === 0 || after !== null; rounds++) {
@@ -69,7 +67,7 @@ test("a round looks at some loads, goes on behind them, and begins anew where th
 }, 30_000);
 
 test("a load whose run's last figures are still to be written is not forgotten", async () => {
-  const { run, load } = await f.loaded(connection, output("due"));
+  const { run, load } = await f.loaded(output("due"));
   await run.settle();
   await f.clock.advance(LIMITS.placementHistoryMs + 1);
   await forgetWorkloads(0);
