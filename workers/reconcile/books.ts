@@ -14,17 +14,11 @@ export function booksReconciler({ db, logger }: { db: Database; logger: Logger }
     everyMs: EVERY_MS,
     run: async (signal) => {
       const accounts = await db.sql<{ id: string }>("select id from compute.account order by id");
-      const audit = async (teamId: string) => {
+      const auditOf = (teamId: string) => async () => {
         if (signal.aborted) return;
         if (!(await auditBooks(db, teamId))) logger.error({ teamId }, "the books of a team do not balance");
       };
-      await eachStep(
-        accounts.map(
-          ({ id }) =>
-            () =>
-              audit(id),
-        ),
-      );
+      await eachStep(accounts.map(({ id }) => auditOf(id)));
     },
   };
 }

@@ -1,8 +1,9 @@
 import type { Database, Queryer, Tx } from "../../../infra/db/database.ts";
+import { forJob } from "../../../infra/db/job-bounds.ts";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { MICROS_PER_USD, type Micros } from "../../../infra/kernel/micros.ts";
 import { Refused } from "../../../infra/kernel/refusal.ts";
-import { monthStart, post, trialBalance } from "../ledger/ledger.commands.ts";
+import { monthStart, post } from "../ledger/ledger.commands.ts";
 import { Account } from "./account.entity.ts";
 import { ACCOUNT } from "./account.refusals.ts";
 
@@ -98,24 +99,40 @@ export async function setLimits(db: Database, teamId: string, limits: AccountLim
 
 /**
  * Compares the books with the account, and keeps the team from admitting more while they differ. A reconciler runs it.
- * True when all entries cancel out and the credits are what the entries say.
+ * True when all entries cancel out and the credits are what the entries say. Adding up a long ledger takes seconds, so it
+ * is done under no lock, and again under the account's only when what it found differs from what is noted.
  */
-export function auditBooks(db: Database, teamId: string): Promise<boolean> {
+export async function auditBooks(db: Database, teamId: string): Promise<boolean> {
+  // In a command for a connection of its own: statements that leave together come back in order.
+  const { balanced, noted } = await db.command((tx) => compareBooks(tx, teamId));
+  if (balanced === noted) return balanced;
   return db.command(async (tx) => {
     await tx.sql("select 1 from compute.account where id = $1 for update", [teamId]);
-    const account = await requireAccount(tx, teamId);
-    const [credits] = await tx.sql<{ micros: bigint | null }>(
-      `select (sum(credit_micros) - sum(debit_micros))::bigint as micros from compute.ledger_entry
-       where tenant_id = $1 and account = 'customer_credit'`,
-      [teamId],
-    );
-    const balanced = (await trialBalance(tx, teamId)) === 0n && (credits?.micros ?? 0n) === account.balanceMicros;
-    await tx.sql("update compute.account set books_balanced = $2 where id = $1 and books_balanced <> $2", [
-      teamId,
-      balanced,
-    ]);
-    return balanced;
-  });
+    const books = await compareBooks(tx, teamId);
+    await tx.sql("update compute.account set books_balanced = $2 where id = $1", [teamId, books.balanced]);
+    return books.balanced;
+  }, forJob(teamId));
+}
+
+interface Books {
+  balanced: boolean;
+  /** Whether the account says so. */
+  noted: boolean;
+}
+
+/** One statement, thus one snapshot: a posting and what it does to the account are seen together or not at all. */
+async function compareBooks(tx: Tx, teamId: string): Promise<Books> {
+  const [books] = await tx.sql<Books>(
+    `select a.books_balanced as noted, e.rest = 0 and e.credits = a.balance_micros as balanced
+     from compute.account a cross join lateral (
+       select coalesce(sum(credit_micros) - sum(debit_micros), 0) as rest,
+         coalesce(sum(credit_micros - debit_micros) filter (where account = 'customer_credit'), 0) as credits
+       from compute.ledger_entry where tenant_id = a.id) e
+     where a.id = $1`,
+    [teamId],
+  );
+  if (!books) throw new Refused(ACCOUNT.account_not_found);
+  return books;
 }
 
 async function requireAccount(q: Queryer, teamId: string): Promise<Account> {
