@@ -3,6 +3,9 @@ import type pg from "pg";
 /** Statements that one connection is given in one turn: enough to save most round trips, few enough that a slow one delays few. */
 const PER_CONNECTION = 8;
 
+/** Texts of which it is remembered whether they are reads. The platform has some hundreds; any beyond are looked at each time. */
+const MAX_TEXTS = 1_000;
+
 interface Waiting {
   text: string;
   values: readonly unknown[];
@@ -34,10 +37,12 @@ export class Statements {
   #sendAll(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    const reads = waiting.filter(isRead);
+    const reads: Waiting[] = [];
+    const others: Waiting[] = [];
+    for (const statement of waiting) (isRead(statement.text) ? reads : others).push(statement);
     for (let at = 0; at < reads.length; at += PER_CONNECTION)
       void this.#sendTogether(reads.slice(at, at + PER_CONNECTION));
-    for (const write of waiting) if (!isRead(write)) void this.#sendTogether([write]);
+    for (const statement of others) void this.#sendTogether([statement]);
   }
 
   async #sendTogether(statements: readonly Waiting[]): Promise<void> {
@@ -58,10 +63,18 @@ export class Statements {
   }
 }
 
+const isReadByText = new Map<string, boolean>();
+
 /** Whether a statement waits for nobody's rows. */
-function isRead({ text }: Waiting): boolean {
-  return /^\s*select\b(?!.*\bfor\s+(no\s+key\s+)?(update|share)\b)/is.test(text);
+function isRead(text: string): boolean {
+  const known = isReadByText.get(text);
+  if (known !== undefined) return known;
+  const found = /^\s*select\b/i.test(text) && !LOCKS_ROWS.test(text);
+  if (isReadByText.size < MAX_TEXTS) isReadByText.set(text, found);
+  return found;
 }
+
+const LOCKS_ROWS = /\bfor\s+(no\s+key\s+|key\s+)?(update|share)\b/i;
 
 /** What `send` gives the connection leaves together. */
 function inOneWrite<T>(client: pg.PoolClient, send: () => T): T {
