@@ -69,12 +69,12 @@ const NEED_NOT_SAY: Readonly<Record<string, readonly string[]>> = {
   "a host speaks for the order whose token or session it showed": [
     "intake/server.ts",
     "subgraphs/compute/lifecycle/end-generation.commands.ts",
+    "subgraphs/compute/lifecycle/exchange-token.ts",
     "subgraphs/compute/lifecycle/funding.commands.ts",
     "subgraphs/compute/lifecycle/locked-order.ts",
     "subgraphs/compute/lifecycle/record-handlers.ts",
     "subgraphs/compute/lifecycle/record.commands.ts",
     "subgraphs/compute/lifecycle/renew-lease.ts",
-    "subgraphs/compute/lifecycle/session.commands.ts",
     "subgraphs/compute/log/add-run-links.ts",
     "subgraphs/compute/log/log.commands.ts",
   ],
