@@ -10,6 +10,8 @@ const RETRY_WAIT_MS = `case when t.tries = 0 then 0
 
 const DELIVERY = { table: "data.webhook_delivery", key: "id", where: "t.state = 'pending'" };
 const EXPORT = { table: "data.query_export", key: "id" };
+/** Exports in a state in which none is cleaned: saying so lets the index of unfinished ones be used. */
+const exported = (states: string) => `t.cleaned_at is null and t.state in (${states})`;
 const LOAD = { table: "data.sink_load", key: "id" };
 const IMPORT = { table: "data.asset_import", key: "asset_id", where: "true" };
 
@@ -23,9 +25,9 @@ export const DATA_TIMES: readonly AwaitedTime[] = [
   { ...DELIVERY, column: "due_at", farthestMs: RETRY_WAIT_MS, graceMs: 0 },
   { ...DELIVERY, column: "queued_until", farthestMs: QUEUED_MS, graceMs: 0 },
   { ...DELIVERY, column: "claimed_until", ...anew(CLAIM_MS) },
-  { ...EXPORT, column: "lease_until", where: "t.state = 'running'", ...anew(LIMITS.exportLeaseMs) },
-  { ...EXPORT, column: "queued_at", where: "t.state = 'pending'", ...past },
-  { ...EXPORT, column: "deadline_at", where: "t.state in ('pending', 'running')", ...anew(LIMITS.exportMs) },
+  { ...EXPORT, column: "lease_until", where: exported("'running'"), ...anew(LIMITS.exportLeaseMs) },
+  { ...EXPORT, column: "queued_at", where: exported("'pending'"), ...past },
+  { ...EXPORT, column: "deadline_at", where: exported("'pending', 'running'"), ...anew(LIMITS.exportMs) },
   { ...LOAD, column: "lease_until", where: "t.state = 'loading'", ...anew(LIMITS.loadLeaseMs) },
   { ...LOAD, column: "queued_at", where: "t.state = 'pending' or t.run_state = 'due'", ...past },
   { ...IMPORT, column: "lease_until", ...anew(LIMITS.assetImportLeaseMs) },

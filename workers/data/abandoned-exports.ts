@@ -14,11 +14,14 @@ export interface AbandonedExportsDeps extends CleaningDeps {
 const EVERY_MS = 15_000;
 /** Failed exports that one round cleans up after. */
 const CLEANED_AT_ONCE = 16;
+/** Exports that one round looks at for some to forget. */
+const LOOKED_AT = 500;
 /** No export takes as long: its folder was left by a process that died. */
 const LEFTOVER_MS = 4 * LIMITS.exportMs;
 
 /** Finds exports whose process is gone or whose place in the queue is lost, and what failed ones left behind. */
 export function abandonedExports(deps: AbandonedExportsDeps): Reconciler {
+  let after = "";
   return {
     name: "exports",
     everyMs: EVERY_MS,
@@ -27,7 +30,9 @@ export function abandonedExports(deps: AbandonedExportsDeps): Reconciler {
       await eachStep([
         () => settleAbandonedExports(deps.db, now),
         () => cleanSome(deps),
-        () => forgetExports(deps.db),
+        async () => {
+          after = (await forgetExports(deps.db, { after, limit: LOOKED_AT })).after;
+        },
         () => sweepScratch(deps.scratchDir, now),
       ]);
     },

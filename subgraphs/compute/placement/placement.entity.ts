@@ -33,6 +33,14 @@ export interface RejectedOffers {
   expression: `create index placement_lease on compute.placement (lease_expires_at) where state in ('provisioning', 'running')`,
 })
 @Index({
+  name: "placement_ended",
+  expression: `create index placement_ended on compute.placement (tenant_id, id) where state = 'ended'`,
+})
+@Index({
+  name: "placement_log_uncommitted",
+  expression: `create index placement_log_uncommitted on compute.placement (id) where log_complete and log_committed_at is null and log_removed_at is null`,
+})
+@Index({
   name: "placement_log_sha256",
   expression: `create index placement_log_sha256 on compute.placement (log_sha256) where log_sha256 is not null`,
 })

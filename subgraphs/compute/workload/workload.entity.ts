@@ -24,6 +24,10 @@ export const WORKLOAD_STATUS = closed("WorkloadStatus", "Where a workload is in 
   expression: `create index workload_due on compute.workload (complete_by) where complete_by is not null and status not in ('completed', 'failed', 'cancelled')`,
 })
 @Index({
+  name: "workload_unsettled",
+  expression: `create index workload_unsettled on compute.workload (terminal_at) where terminal_at is not null and settled_at is null`,
+})
+@Index({
   name: "workload_results_kept",
   expression: `create index workload_results_kept on compute.workload (terminal_at) where terminal_at is not null and results_removed_at is null`,
 })

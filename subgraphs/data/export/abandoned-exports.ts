@@ -1,5 +1,6 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
 import { eachStep } from "../../../infra/db/each-step.ts";
+import { forJob } from "../../../infra/db/job-bounds.ts";
 import { enqueue } from "../../../infra/db/outbox.ts";
 import { teamsInTurn } from "../../../infra/db/teams-in-turn.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
@@ -21,13 +22,13 @@ export interface AbandonedExports {
 export async function settleAbandonedExports(db: Database, now: Date, limit = 100): Promise<AbandonedExports> {
   const lost = await db.sql<{ id: string; tenantId: string }>(
     `select id, tenant_id as "tenantId" from data.query_export
-      where (state = 'running' and lease_until <= $1) or (state = 'pending' and deadline_at <= $1)
+      where ((state = 'running' and lease_until <= $1) or (state = 'pending' and deadline_at <= $1)) and cleaned_at is null
       order by ${teamsInTurn("tenant_id", "created_at")} limit $2`,
     [now, limit],
   );
   const done: AbandonedExports = { failed: 0, queuedAgain: 0 };
   const fail = async ({ id, tenantId }: (typeof lost)[number]) => {
-    if (await db.command((tx) => failLost(tx, id, now), { teamId: tenantId, comesAgain: true })) done.failed++;
+    if (await db.command((tx) => failLost(tx, id, now), forJob(tenantId))) done.failed++;
   };
   await eachStep([
     ...lost.map((row) => () => fail(row)),
@@ -59,7 +60,8 @@ function queueAgain(db: Database, now: Date, limit: number): Promise<number> {
     const before = new Date(now.getTime() - LIMITS.exportQueuedMs);
     const rows = await tx.sql<{ id: string }>(
       `update data.query_export set queued_at = $1 where id in (
-         select id from data.query_export where state = 'pending' and queued_at <= $2 and deadline_at > $1
+         select id from data.query_export
+          where state = 'pending' and cleaned_at is null and queued_at <= $2 and deadline_at > $1
           order by created_at limit $3 for update skip locked) returning id`,
       [now, before, limit],
     );
@@ -68,13 +70,24 @@ function queueAgain(db: Database, now: Date, limit: number): Promise<number> {
   });
 }
 
-/** Forgets exports whose asset is forgotten, at most `limit`; answers how many. */
-export async function forgetExports(db: Database, limit = 1_000): Promise<number> {
+/**
+ * Forgets exports whose asset is forgotten. Looks at `limit` exports behind the id `after`; answers where to go on, "" for
+ * the beginning, and how many went.
+ */
+export async function forgetExports(
+  db: Database,
+  { after, limit }: { after: string; limit: number },
+): Promise<{ after: string; forgotten: number }> {
+  const page = await db.sql<{ id: string }>("select id from data.query_export where id > $1 order by id limit $2", [
+    after,
+    limit,
+  ]);
+  const ids = page.map(({ id }) => id);
   const gone = await db.sql(
     `delete from data.query_export where id in (
-       select e.id from data.query_export e where e.state in ('ready', 'cleanup')
-          and not exists (select 1 from data.asset a where a.id = e.asset_id) limit $1) returning 1`,
-    [limit],
+       select e.id from data.query_export e where e.id = any($1) and e.state in ('ready', 'cleanup')
+          and not exists (select 1 from data.asset a where a.id = e.asset_id) for update skip locked) returning 1`,
+    [ids],
   );
-  return gone.length;
+  return { after: page.length === limit ? ids.at(-1)! : "", forgotten: gone.length };
 }

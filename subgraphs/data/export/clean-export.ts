@@ -1,4 +1,5 @@
 import type { Database } from "../../../infra/db/database.ts";
+import { forJob } from "../../../infra/db/job-bounds.ts";
 import { teamsInTurn } from "../../../infra/db/teams-in-turn.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import type { ObjectStore } from "../../../infra/objects/object-store.ts";
@@ -28,20 +29,17 @@ export function uncleanedExports(db: Database, limit: number): Promise<QueryExpo
  */
 export async function cleanExport(deps: CleaningDeps, row: QueryExport): Promise<void> {
   if (row.objectSha256) await removeIfUnused(deps, row.objectSha256);
-  await deps.db.command(
-    async (tx) => {
-      const cleaned = await tx.sql(
-        `update data.query_export set cleaned_at = $3, object_sha256 = null
+  await deps.db.command(async (tx) => {
+    const cleaned = await tx.sql(
+      `update data.query_export set cleaned_at = $3, object_sha256 = null
         where tenant_id = $1 and id = $2 and state = 'cleanup' and cleaned_at is null returning 1`,
-        [row.tenantId, row.id, deps.clock.now()],
-      );
-      if (cleaned.length === 0) return;
-      await tx.sql("update data.asset set stored_bytes = 0 where tenant_id = $1 and id = $2 and state = 'failed'", [
-        row.tenantId,
-        row.assetId,
-      ]);
-      await touchAsset(tx, row);
-    },
-    { teamId: row.tenantId, comesAgain: true },
-  );
+      [row.tenantId, row.id, deps.clock.now()],
+    );
+    if (cleaned.length === 0) return;
+    await tx.sql("update data.asset set stored_bytes = 0 where tenant_id = $1 and id = $2 and state = 'failed'", [
+      row.tenantId,
+      row.assetId,
+    ]);
+    await touchAsset(tx, row);
+  }, forJob(row.tenantId));
 }

@@ -1,4 +1,5 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
+import { forJob } from "../../../infra/db/job-bounds.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { appendAccountEvent } from "../account-event/append-account-event.ts";
 import type { SecretVersionPin } from "../connection/open-database.ts";
@@ -31,10 +32,10 @@ export function leaseUntil(now: Date): Date {
  * Takes up an export that waits; null when there is none, its time is over, or its team has as many under way as it may:
  * it goes on waiting.
  */
-export function claimExport(db: Database, exportId: string, now: Date): Promise<ExportClaim | null> {
+export async function claimExport(db: Database, exportId: string, now: Date): Promise<ExportClaim | null> {
+  const found = await db.row(QueryExport, "where t.id = $1", [exportId]);
+  if (!found) return null;
   return db.command(async (tx) => {
-    const found = await tx.row(QueryExport, "where t.id = $1", [exportId]);
-    if (!found) return null;
     await tx.sql("select pg_advisory_xact_lock(hashtextextended('data.export/' || $1, 0))", [found.tenantId]);
     const row = await tx.row(QueryExport, "where t.id = $1 for update", [exportId]);
     if (!row || row.sql === null || row.deadlineAt <= now) return null;
@@ -54,12 +55,12 @@ export function claimExport(db: Database, exportId: string, now: Date): Promise<
     const pin = { secretId: row.secretId, version: row.secretVersion };
     const { sql, createdAt, deadlineAt } = row;
     return { exportId, assetId, tenantId, fence, connectionId, pin, sql, format, createdAt, deadlineAt };
-  });
+  }, forJob(found.tenantId));
 }
 
 async function isBusy(tx: Tx, tenantId: string, now: Date): Promise<boolean> {
   const busy = await tx.sql(
-    "select 1 from data.query_export where tenant_id = $1 and state = 'running' and lease_until > $2 limit $3",
+    "select 1 from data.query_export where tenant_id = $1 and state = 'running' and cleaned_at is null and lease_until > $2 limit $3",
     [tenantId, now, LIMITS.exportsAtOnce],
   );
   return busy.length >= LIMITS.exportsAtOnce;

@@ -1,4 +1,5 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
+import { forJob } from "../../../infra/db/job-bounds.ts";
 import { enqueue } from "../../../infra/db/outbox.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import type { StoredObject } from "../../../infra/objects/object-store.ts";
@@ -51,7 +52,7 @@ export function reportExport(
     await touchAsset(tx, claim);
     await putUpload(tx, uploadOf(claim), bytes, null, now);
     await requireSpace(tx, claim.tenantId, 0, limits, now);
-  });
+  }, forJob(claim.tenantId));
 }
 
 /** Keeps the bytes from being removed; waits while equal ones just are. */
@@ -60,7 +61,9 @@ export function claimExported(
   claim: ExportClaim,
   object: StoredObject,
 ): Promise<void> {
-  return requireFree(clock, () => db.command((tx) => claimExportedIn(tx, claim, object, clock.now())));
+  return requireFree(clock, () =>
+    db.command((tx) => claimExportedIn(tx, claim, object, clock.now()), forJob(claim.tenantId)),
+  );
 }
 
 async function claimExportedIn(tx: Tx, claim: ExportClaim, object: StoredObject, now: Date): Promise<boolean> {
@@ -105,12 +108,12 @@ export function commitExport(
     await announce(tx, row, now);
     await appendAccountEvent(tx, { tenantId, type: "export.ready", payload, now });
     await sendForNext(tx, tenantId, now);
-  });
+  }, forJob(claim.tenantId));
 }
 
 /** Ends the export without a file. What it took counts against the team's storage until it is cleaned. */
 export function failExport(db: Database, claim: ExportClaim, because: ExportFailure, now: Date): Promise<void> {
-  return db.command(async (tx) => markFailed(tx, await requireClaim(tx, claim), because, now));
+  return db.command(async (tx) => markFailed(tx, await requireClaim(tx, claim), because, now), forJob(claim.tenantId));
 }
 
 /** Fails the export in the state that its locked row has. */
@@ -139,7 +142,8 @@ export async function markFailed(tx: Tx, row: QueryExport, because: ExportFailur
 /** The team's oldest export that waits may have waited for this one's end. */
 async function sendForNext(tx: Tx, tenantId: string, now: Date): Promise<void> {
   const [next] = await tx.sql<{ id: string }>(
-    "select id from data.query_export where tenant_id = $1 and state = 'pending' order by created_at, id limit 1",
+    `select id from data.query_export where tenant_id = $1 and state = 'pending' and cleaned_at is null
+      order by created_at, id limit 1`,
     [tenantId],
   );
   if (next) await enqueue(tx, runExport, { exportId: next.id }, now);
@@ -158,7 +162,7 @@ export function releaseExport(db: Database, claim: ExportClaim, now: Date): Prom
     );
     await touchAsset(tx, row);
     await enqueue(tx, runExport, { exportId: id }, now);
-  });
+  }, forJob(claim.tenantId));
 }
 
 function idsOf(row: QueryExport) {
