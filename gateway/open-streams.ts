@@ -1,3 +1,4 @@
+import { Newcomers } from "../infra/net/newcomers.ts";
 import { TeamStreams } from "./team-streams.ts";
 
 /** What carries a stream: a WebSocket with all that runs on it, server-sent events, or bytes that REST takes or gives. */
@@ -34,11 +35,11 @@ export class OpenStreams {
   readonly limits: StreamLimits;
   readonly #byKind: Record<StreamKind, number> = { socket: 0, events: 0, bytes: 0 };
   readonly #byTeam = new Map<string, TeamStreams>();
-  /** Oldest first. */
-  readonly #withoutKey = new Map<OpenStream, () => void>();
+  readonly #withoutKey: Newcomers;
 
   constructor(limits: StreamLimits) {
     this.limits = limits;
+    this.#withoutKey = new Newcomers(limits.withoutKey);
   }
 
   /** Counts a stream of a team. Throws `too_many_streams`. */
@@ -55,14 +56,7 @@ export class OpenStreams {
 
   /** Counts a stream whose caller has shown no key so far. `giveWay` must end it: another one has taken its place. */
   openWithoutKey(kind: StreamKind, giveWay: () => void): OpenStream {
-    const oldest = this.#withoutKey.entries().next().value;
-    if (oldest && this.#withoutKey.size >= this.limits.withoutKey) {
-      this.#withoutKey.delete(oldest[0]); // it is told once
-      oldest[1]();
-    }
-    const stream = this.#count(kind);
-    this.#withoutKey.set(stream, giveWay);
-    return stream;
+    return this.#count(kind, this.#withoutKey.enter(giveWay));
   }
 
   /** How many are open, by what carries them. */
@@ -72,7 +66,7 @@ export class OpenStreams {
 
   /** How many are open whose callers have shown no key. */
   get withoutKey(): number {
-    return this.#withoutKey.size;
+    return this.#withoutKey.count;
   }
 
   /** How many a team has open. */
@@ -85,29 +79,28 @@ export class OpenStreams {
     return this.#byTeam.get(tenantId)?.operations ?? 0;
   }
 
-  #count(kind: StreamKind): OpenStream {
+  #count(kind: StreamKind, isKnownOrGone: () => void = () => {}): OpenStream {
     let team: string | null = null;
     let isOpen = true;
     this.#byKind[kind]++;
-    const stream: OpenStream = {
+    return {
       belongsTo: (tenantId) => {
         if (!isOpen || team !== null) return; // gone while its key was looked up
         const entered = this.#byTeam.get(tenantId) ?? new TeamStreams(this.limits.perTeam);
         entered.enter();
         this.#byTeam.set(tenantId, entered);
         team = tenantId;
-        this.#withoutKey.delete(stream);
+        isKnownOrGone();
       },
       begin: (bytes) => (team === null ? () => {} : this.#begin(team, bytes)),
       close: () => {
         if (!isOpen) return;
         isOpen = false;
         this.#byKind[kind]--;
-        this.#withoutKey.delete(stream);
+        isKnownOrGone();
         if (team !== null) this.#leave(team);
       },
     };
-    return stream;
   }
 
   #begin(tenantId: string, bytes: number): () => void {

@@ -22,8 +22,6 @@ export const TRUSTED: SocketBounds = {
 
 /** The close code for a message that is too long. */
 const TOO_BIG = 1009;
-/** Between the close of a socket that must go and the cut, should its peer not close it in turn. */
-const LAST_WORDS_MS = 50;
 
 /** Of one socket that is being opened. */
 export interface OpeningSocket {
@@ -78,12 +76,6 @@ export function serveSocket<Extra>(
       closed(code, String(reason)).catch(fail);
     });
   };
-}
-
-/** Closes a socket whose place is needed: its peer is told why, and is not waited for. */
-export function dismiss(socket: WebSocket, code: number, reason: string): void {
-  socket.close(code, reason);
-  setTimeout(() => socket.terminate(), LAST_WORDS_MS).unref();
 }
 
 /** Resolves when the kernel has taken the message: that is what slows a stream whose reader is slow. */

@@ -5,13 +5,14 @@ import type { WebSocket } from "ws";
 import type { Actor } from "../infra/kernel/actor.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
 import { COMMON, type RefusalKind, Refused } from "../infra/kernel/refusal.ts";
+import { dismissSocket } from "../infra/net/dismiss-socket.ts";
 import { formatted } from "./format.ts";
 import type { Gateway } from "./gateway.ts";
 import { bearerKey } from "./keys.ts";
 import type { OpenStream } from "./open-streams.ts";
 import { beyond, GATEWAY, requestRefusal } from "./refusals.ts";
 import type { Operation, Variables } from "./request.ts";
-import { dismiss, serveSocket } from "./socket.ts";
+import { serveSocket } from "./socket.ts";
 import { type SocketOperation, SocketOperations } from "./socket-operations.ts";
 
 /** Between the last message of a socket whose key has ended and its close. */
@@ -76,7 +77,7 @@ export function serveSockets(gateway: Gateway, messageBytes: number): WebsocketH
 /** Counts the socket until it is closed, for nobody as long as it has shown no key. */
 function holdSocket({ streams }: Gateway, socket: WebSocket): OpenStream {
   const refused = new Refused(GATEWAY.too_many_without_key);
-  const stream = streams.openWithoutKey("socket", () => dismiss(socket, TRY_AGAIN_LATER, reasonOf(refused)));
+  const stream = streams.openWithoutKey("socket", () => dismissSocket(socket, TRY_AGAIN_LATER, reasonOf(refused)));
   socket.once("close", () => stream.close());
   return stream;
 }
@@ -112,7 +113,7 @@ async function connect(gateway: Gateway, { connectionParams, extra }: Socket): P
     extra.stream.belongsTo(actor.tenantId);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    dismiss(extra.socket, closeCodeOf(error), reasonOf(error));
+    dismissSocket(extra.socket, closeCodeOf(error), reasonOf(error));
     return false;
   }
   extra.actor = actor;

@@ -44,7 +44,7 @@ beforeAll(async () => {
   const store = await openDiskStore(folder);
   app = Fastify();
   await app.register(websocket, { options: { maxPayload: MAX_FRAME_BYTES } });
-  await registerIntake(app, { db, intake, assets: store, outputs: store, clock });
+  await registerIntake(app, { db, intake, assets: store, outputs: store, clock, hostsWithoutOrder: 10 });
   await app.listen({ port: 0, host: "127.0.0.1" });
   origin = `127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   await insertAccount(db, clock.now());
@@ -209,6 +209,20 @@ test("thousands of opens are answered one by one, and nothing of them stays", as
   expect(new Set(peer.heard.map((f) => (f.type === "refused" ? f.code : f.type)))).toEqual(new Set(["unknown"]));
   expect(intake.openOrders).toBe(0);
 }, 30_000);
+
+test("connections that open no order give way to newer ones, and a host that has opened one stays", async () => {
+  const host = await Peer.connect();
+  const { session } = await host.open(placed);
+  const strangers: Peer[] = [];
+  for (let n = 0; n < 11; n++) strangers.push(await Peer.connect());
+  expect(await strangers[0]!.closed).toBe(1013);
+  const other = await insertPlaced(database.db, clock.now());
+  expect((await (await Peer.connect()).open(other)).session).toBeTruthy();
+  expect(await strangers[1]!.closed).toBe(1013);
+  expect(strangers.slice(2).every(({ socket }) => socket.readyState === WebSocket.OPEN)).toBe(true);
+  const beat = { type: "beat", orderId: placed.orderId, session, beat: 1, spooledSeq: 0 };
+  expect(await host.say(beat)).toMatchObject({ type: "want", beat: 1 });
+});
 
 test("a host that reads no answers is cut off before they fill the memory", async () => {
   const peer = await Peer.connect();

@@ -4,6 +4,8 @@ import type { WebSocket } from "ws";
 import type { Database } from "../infra/db/database.ts";
 import type { Clock } from "../infra/kernel/clock.ts";
 import { LIMITS } from "../infra/kernel/limits.ts";
+import { dismissSocket } from "../infra/net/dismiss-socket.ts";
+import { Newcomers } from "../infra/net/newcomers.ts";
 import { type ObjectStore, ObjectTooLarge, StorageFull, StoreUnavailable } from "../infra/objects/object-store.ts";
 import { MAX_FRAME_BYTES } from "../infra/runner/protocol.ts";
 import { stagedObjects } from "../subgraphs/compute/lifecycle/order-spec.ts";
@@ -19,6 +21,9 @@ const MAX_OPEN_FRAMES = 64;
 /** Answers that a host may leave unread before its connection is cut. */
 const MAX_UNREAD_BYTES = 4 * MAX_FRAME_BYTES;
 
+/** The close code after which a host connects again. */
+const TRY_AGAIN_LATER = 1013;
+
 export interface IntakeServerDeps {
   db: Database;
   intake: Intake;
@@ -27,11 +32,14 @@ export interface IntakeServerDeps {
   /** Where outputs are put. */
   outputs: ObjectStore;
   clock: Clock;
+  /** Connections on which no order was opened so far. */
+  hostsWithoutOrder?: number;
 }
 
 /** The runner protocol on Fastify. `@fastify/websocket` must be registered already. */
 export async function registerIntake(app: FastifyInstance, deps: IntakeServerDeps): Promise<void> {
-  app.get("/runner/v1/stream", { websocket: true }, (socket) => serveHost(socket, deps.intake));
+  const newcomers = new Newcomers(deps.hostsWithoutOrder ?? LIMITS.hostsWithoutOrder);
+  app.get("/runner/v1/stream", { websocket: true }, (socket) => serveHost(socket, deps.intake, newcomers));
   await app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, payload, done) => done(null, payload)); // bytes stream through
@@ -42,10 +50,13 @@ export async function registerIntake(app: FastifyInstance, deps: IntakeServerDep
   });
 }
 
-function serveHost(socket: WebSocket, intake: Intake): void {
+function serveHost(socket: WebSocket, intake: Intake, newcomers: Newcomers): void {
+  const isKnownOrGone = newcomers.enter(() => dismissSocket(socket, TRY_AGAIN_LATER, "open an order"));
+  socket.on("close", isKnownOrGone);
   const connection = intake.connect(
     (frame) => (socket.bufferedAmount > MAX_UNREAD_BYTES ? socket.terminate() : socket.send(JSON.stringify(frame))),
     () => socket.close(1011),
+    isKnownOrGone,
   );
   let open = 0;
   socket.on("message", (data: Buffer, binary: boolean) => {

@@ -22,7 +22,8 @@ export interface HostConnection {
 }
 
 export interface Intake {
-  connect(send: (frame: IntakeFrame) => void, close: () => void): HostConnection;
+  /** `known` is called when the host has shown that an order is its own, for each order. */
+  connect(send: (frame: IntakeFrame) => void, close: () => void, known?: () => void): HostConnection;
   /** Checks a session that came with an HTTP request; null when it is not the order's. */
   authorize(orderId: string, session: string): Promise<Session | null>;
   /** Orders that hosts are connected for; for tests and metrics. */
@@ -33,7 +34,7 @@ export interface Intake {
 export function createIntake(deps: IntakeDeps): Intake {
   const orders = new Set<Order>();
   return {
-    connect: (send, close) => new Connection(deps, orders, send, close),
+    connect: (send, close, known = () => {}) => new Connection(deps, orders, send, close, known),
     authorize: async (orderId, session) => {
       const resumed = await resumeSession(deps, { orderId, session });
       return "refused" in resumed ? null : resumed.session;
@@ -58,14 +59,22 @@ class Connection implements HostConnection {
   readonly #all: Set<Order>;
   readonly #send: (frame: IntakeFrame) => void;
   readonly #close: () => void;
+  readonly #known: () => void;
   readonly #orders = new Map<string, Order>();
   #closed = false;
 
-  constructor(deps: IntakeDeps, all: Set<Order>, send: (frame: IntakeFrame) => void, close: () => void) {
+  constructor(
+    deps: IntakeDeps,
+    all: Set<Order>,
+    send: (frame: IntakeFrame) => void,
+    close: () => void,
+    known: () => void,
+  ) {
     this.#deps = deps;
     this.#all = all;
     this.#send = send;
     this.#close = close;
+    this.#known = known;
   }
 
   async receive(frame: HostFrame): Promise<void> {
@@ -141,6 +150,7 @@ class Connection implements HostConnection {
     const order: Order = { session, token, turn: Promise.resolve(), off };
     this.#orders.set(session.orderId, order);
     this.#all.add(order);
+    this.#known();
     if (this.#closed) this.#forget(session.orderId);
   }
 

@@ -123,6 +123,8 @@ export const LIMITS = {
   operationBytesPerStream: 128 * 1024,
   /** Streams of all callers that have shown no key: the oldest gives way. */
   openStreamsWithoutKey: 1_000,
+  /** Connections at intake on which no order was opened so far: the oldest gives way, and connects again. */
+  hostsWithoutOrder: 1_000,
   /** How long a client may take to send a request's body; a file that is taken in has as long as it needs. */
   requestBodyMs: 60_000,
   requestsPerKeyPerSecond: 2_000,
@@ -275,6 +277,9 @@ export const LIMITS = {
   waitingEventMs: 60_000,
   /** How far the wall clock may depart from the monotonic one between two looks before it counts as having been set. */
   clockStepMs: 5_000,
+  /** How far the clocks of two machines may be apart for neither to take the other's waits and claims for over or for ones
+   * from before its clock was set back. A claim that is renewed has to have at least as much left. */
+  clockSkewMs: 15_000,
   /** How long after its boot deadline a connected host may take to bring files before its generation is lost. */
   stagingTimeoutMs: 15 * 60_000,
 } as const;
