@@ -1,3 +1,4 @@
+import { afterAll, beforeAll, beforeEach } from "vitest";
 import type { Database } from "../../infra/db/database.ts";
 import { IdempotencyKey } from "../../infra/db/idempotency.ts";
 import { OutboxRow } from "../../infra/db/outbox.ts";
@@ -23,6 +24,23 @@ export async function beginAnew(db: Database): Promise<FakeLifecycleDeps> {
   );
   const deps = lifecycleDeps(db, new FakeClock("2026-03-01T00:00:00Z"));
   await insertAccount(db, deps.clock.now());
+  return deps;
+}
+
+/**
+ * What the commands of workloads use, in a database that all tests of the calling file share and in which each of them
+ * begins anew.
+ */
+export function lifeOfEachTest(): FakeLifecycleDeps {
+  const deps = {} as FakeLifecycleDeps; // filled before each test
+  let database: TestDatabase | null = null;
+  beforeAll(async () => {
+    database = await lifecycleDatabase();
+  });
+  beforeEach(async () => {
+    Object.assign(deps, await beginAnew(database!.db));
+  });
+  afterAll(() => database?.close());
   return deps;
 }
 

@@ -1,28 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { FakeClock } from "../../../infra/kernel/clock.ts";
+import { expect, test } from "vitest";
 import { TENANT } from "../../../tests/support/compute-fixtures.ts";
-import type { TestDatabase } from "../../../tests/support/database.ts";
-import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
-import type { FakeLifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { insertHosted, lifeOfEachTest } from "../../../tests/support/lifecycle-world.ts";
+import type { MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { Account } from "../account/account.entity.ts";
 import { WorkloadEvent } from "../workload/workload-event.entity.ts";
 import { beat } from "./session.commands.ts";
 
-let database: TestDatabase;
-let clock: FakeClock;
-let deps: FakeLifecycleDeps;
-
-beforeAll(async () => {
-  database = await lifecycleDatabase();
-});
-afterAll(() => database.close());
-beforeEach(async () => {
-  deps = await beginAnew(database.db);
-  clock = deps.clock;
-});
+const deps = lifeOfEachTest();
 
 async function fundedAfter(host: MiniatureHost, seconds: number): Promise<number> {
-  await clock.advance(seconds * 1_000);
+  await deps.clock.advance(seconds * 1_000);
   const allowance = await beat(deps, host.session);
   if ("refused" in allowance) throw new Error(allowance.message);
   return allowance.fundedRunMs!;

@@ -1,25 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Placed } from "../../../tests/support/compute-fixtures.ts";
-import type { TestDatabase } from "../../../tests/support/database.ts";
-import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
-import { type FakeLifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { insertHosted, lifeOfEachTest } from "../../../tests/support/lifecycle-world.ts";
+import { MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { LogChunk } from "../log/log-chunk.entity.ts";
 import { Attempt, Placement } from "../placement/placement.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import { WorkloadEvent } from "../workload/workload-event.entity.ts";
 import { beat, currentAllowance, openSession } from "./session.commands.ts";
 
-let database: TestDatabase;
-let deps: FakeLifecycleDeps;
+const deps = lifeOfEachTest();
 let placed: Placed;
 let host: MiniatureHost;
 
-beforeAll(async () => {
-  database = await lifecycleDatabase();
-});
-afterAll(() => database.close());
 beforeEach(async () => {
-  deps = await beginAnew(database.db);
   ({ placed, host } = await insertHosted(deps));
 });
 

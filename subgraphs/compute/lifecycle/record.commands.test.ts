@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { FakeClock } from "../../../infra/kernel/clock.ts";
+import { describe, expect, test } from "vitest";
 import { Refused, refusals } from "../../../infra/kernel/refusal.ts";
 import type { ExitRecord } from "../../../infra/runner/protocol.ts";
 import { insertPlaced, type Placed, TENANT } from "../../../tests/support/compute-fixtures.ts";
-import type { TestDatabase } from "../../../tests/support/database.ts";
-import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
-import { type FakeLifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { insertHosted, lifeOfEachTest } from "../../../tests/support/lifecycle-world.ts";
+import { MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { Account } from "../account/account.entity.ts";
 import { trialBalance } from "../ledger/ledger.commands.ts";
 import { LedgerEntry } from "../ledger/ledger-entry.entity.ts";
@@ -19,18 +17,7 @@ import { closeIfGone, loseGeneration, requestStop } from "./finish.commands.ts";
 import { beat, openSession, resumeSession } from "./session.commands.ts";
 import { settle } from "./settlement.commands.ts";
 
-let database: TestDatabase;
-let clock: FakeClock;
-let deps: FakeLifecycleDeps;
-
-beforeAll(async () => {
-  database = await lifecycleDatabase();
-});
-afterAll(() => database.close());
-beforeEach(async () => {
-  deps = await beginAnew(database.db);
-  clock = deps.clock;
-});
+const deps = lifeOfEachTest();
 
 const opened = (over?: Parameters<typeof insertHosted>[1]) => insertHosted(deps, over);
 const workload = async (id: string) => (await deps.db.row(Workload, "where t.id = $1", [id]))!;
@@ -42,16 +29,16 @@ const account = async () => (await deps.db.row(Account, "where t.id = $1", [TENA
 async function confirmGone(placed: Placed): Promise<void> {
   await deps.db.sql("update compute.attempt set state = 'gone', gone_at = $2 where placement_id = $1", [
     placed.placementId,
-    clock.now(),
+    deps.clock.now(),
   ]);
-  await deps.db.command((tx) => closeIfGone(tx, placed.placementId, clock.now()));
+  await deps.db.command((tx) => closeIfGone(tx, placed.placementId, deps.clock.now()));
 }
 
 describe("a run that succeeds", () => {
   test("is completed, and its charge is posted once its resources are gone", async () => {
     const { placed, host } = await opened();
     await host.apply(host.running());
-    clock.advance(2_000);
+    deps.clock.advance(2_000);
     await host.apply(
       host.log(Buffer.from("hello\n")),
       host.record({
@@ -70,10 +57,10 @@ describe("a run that succeeds", () => {
       reason: null,
       settledAt: null,
     });
-    expect(await deps.db.command((tx) => settle(tx, placed.placementId, clock.now()))).toBe("not_due");
+    expect(await deps.db.command((tx) => settle(tx, placed.placementId, deps.clock.now()))).toBe("not_due");
     await confirmGone(placed);
-    expect(await deps.db.command((tx) => settle(tx, placed.placementId, clock.now()))).toBe("settled");
-    expect(await deps.db.command((tx) => settle(tx, placed.placementId, clock.now()))).toBe("not_due");
+    expect(await deps.db.command((tx) => settle(tx, placed.placementId, deps.clock.now()))).toBe("settled");
+    expect(await deps.db.command((tx) => settle(tx, placed.placementId, deps.clock.now()))).toBe("not_due");
     // floor(100,000 x 2,000 / 3,600,000) = 55, and a tenth of it, rounded down, for the platform.
     const entries = await deps.db.rows(LedgerEntry, "order by t.id");
     expect(entries.map((e) => [e.entryType, e.debitMicros, e.creditMicros])).toEqual([
@@ -86,7 +73,7 @@ describe("a run that succeeds", () => {
     expect(await workload(placed.workloadId)).toMatchObject({
       spendMicros: 60n,
       heldMicros: 0n,
-      settledAt: clock.now(),
+      settledAt: deps.clock.now(),
     });
     expect(await events(placed.workloadId)).toEqual([
       "workload.running",
@@ -103,7 +90,7 @@ describe("a run that succeeds", () => {
     const { placed, host } = await opened({ heldMicros: 20n });
     await host.apply(host.running(), host.exit({ ranMs: 2_000 }), host.end());
     await confirmGone(placed);
-    await deps.db.command((tx) => settle(tx, placed.placementId, clock.now()));
+    await deps.db.command((tx) => settle(tx, placed.placementId, deps.clock.now()));
     expect((await workload(placed.workloadId)).spendMicros).toBe(20n);
     const loss = await deps.db.rows(LedgerEntry, "where t.account = 'operator_loss'");
     expect(loss.map((e) => e.debitMicros)).toEqual([40n]);
@@ -116,10 +103,10 @@ describe("records", () => {
     const { placed, host } = await opened();
     await host.apply(host.running());
     const before = (await placement(placed.placementId)).leaseExpiresAt!;
-    await clock.advance(40_000);
+    await deps.clock.advance(40_000);
     await host.apply(host.log(Buffer.from("late\n")));
     const { lastBeatAt, leaseExpiresAt } = await placement(placed.placementId);
-    expect(lastBeatAt).toEqual(clock.now());
+    expect(lastBeatAt).toEqual(deps.clock.now());
     expect(leaseExpiresAt!.getTime()).toBe(before.getTime() + 40_000);
   });
 
@@ -151,7 +138,7 @@ describe("records", () => {
     const { placed, host } = await opened();
     await host.apply(host.running());
     await deps.db.command((tx) =>
-      loseGeneration(tx, { placementId: placed.placementId, trigger: "host_lost", now: clock.now() }),
+      loseGeneration(tx, { placementId: placed.placementId, trigger: "host_lost", now: deps.clock.now() }),
     );
     expect(await host.apply(host.log(Buffer.from("late")))).toMatchObject({ refused: "fenced" });
     expect((await placement(placed.placementId)).logBytes).toBe(0);
@@ -250,7 +237,7 @@ describe("how a run ends", () => {
 
 describe("a session", () => {
   test("is given for the right token only, again until the first record, and never after it", async () => {
-    const placed = await insertPlaced(deps.db, clock.now());
+    const placed = await insertPlaced(deps.db, deps.clock.now());
     const open = (token: string) => openSession(deps, { orderId: placed.orderId, token, protocol: 1 });
     expect(await open("wrong")).toMatchObject({ refused: "bad_token" });
     const first = await open(placed.token);
@@ -270,9 +257,9 @@ describe("a session", () => {
 
   test("whose secrets can never be read again fails its workload instead of asking for ever", async () => {
     const unreadable = refusals({ secret_unreadable: [409, "The key is gone.", "Write it again."] }).secret_unreadable;
-    deps = { ...deps, secrets: { reveal: () => Promise.reject(new Refused(unreadable)) } };
-    const placed = await insertPlaced(deps.db, clock.now(), { spec: { secretEnv: { NODUS_SECRET_A: "A" } } });
-    const answer = await openSession(deps, { orderId: placed.orderId, token: placed.token, protocol: 1 });
+    const blind = { ...deps, secrets: { reveal: () => Promise.reject(new Refused(unreadable)) } };
+    const placed = await insertPlaced(deps.db, deps.clock.now(), { spec: { secretEnv: { NODUS_SECRET_A: "A" } } });
+    const answer = await openSession(blind, { orderId: placed.orderId, token: placed.token, protocol: 1 });
     expect(answer).toMatchObject({ refused: "fenced", message: "The key is gone." });
     const end = { status: "failed", reason: "input_unavailable", message: "The key is gone." };
     expect(await workload(placed.workloadId)).toMatchObject(end);
@@ -281,7 +268,7 @@ describe("a session", () => {
   test("hears of a stop in its next heartbeat", async () => {
     const { placed, host } = await opened();
     await host.apply(host.running());
-    expect(await deps.db.command((tx) => requestStop(tx, placed.workloadId, "cancel", clock.now()))).toBe("asked");
+    expect(await deps.db.command((tx) => requestStop(tx, placed.workloadId, "cancel", deps.clock.now()))).toBe("asked");
     expect(await beat(deps, host.session)).toMatchObject({ want: "cancel" });
   });
 
@@ -290,7 +277,7 @@ describe("a session", () => {
     await host.apply(host.running());
     const fundedAfter: (number | null)[] = [];
     for (let s = 0; s < 180; s += 10) {
-      await clock.advance(10_000);
+      await deps.clock.advance(10_000);
       const allowance = await beat(deps, host.session);
       if ("refused" in allowance) throw new Error(allowance.message);
       fundedAfter.push(allowance.fundedRunMs);

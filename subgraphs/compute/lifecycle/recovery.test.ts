@@ -1,27 +1,13 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { FakeClock } from "../../../infra/kernel/clock.ts";
+import { expect, test } from "vitest";
 import type { Placed } from "../../../tests/support/compute-fixtures.ts";
-import type { TestDatabase } from "../../../tests/support/database.ts";
-import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
-import type { FakeLifecycleDeps } from "../../../tests/support/miniature-host.ts";
+import { insertHosted, lifeOfEachTest } from "../../../tests/support/lifecycle-world.ts";
 import { Stage } from "../stage/stage.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import { WorkloadEvent } from "../workload/workload-event.entity.ts";
 import { stopAtDeadline } from "./deadline.commands.ts";
 import { loseGeneration } from "./finish.commands.ts";
 
-let database: TestDatabase;
-let clock: FakeClock;
-let deps: FakeLifecycleDeps;
-
-beforeAll(async () => {
-  database = await lifecycleDatabase();
-});
-afterAll(() => database.close());
-beforeEach(async () => {
-  deps = await beginAnew(database.db);
-  clock = deps.clock;
-});
+const deps = lifeOfEachTest();
 
 async function running(over?: Parameters<typeof insertHosted>[1]): Promise<Placed> {
   const { placed, host } = await insertHosted(deps, over);
@@ -30,7 +16,7 @@ async function running(over?: Parameters<typeof insertHosted>[1]): Promise<Place
 }
 
 const lose = ({ placementId }: Placed) =>
-  deps.db.command((tx) => loseGeneration(tx, { placementId, trigger: "host_lost", now: clock.now() }));
+  deps.db.command((tx) => loseGeneration(tx, { placementId, trigger: "host_lost", now: deps.clock.now() }));
 const workload = async (placed: Placed) => (await deps.db.row(Workload, "where t.id = $1", [placed.workloadId]))!;
 const stage = async (placed: Placed) => (await deps.db.row(Stage, "where t.id = $1", [placed.stageRunId]))!;
 const events = async (placed: Placed) =>
@@ -59,7 +45,7 @@ test("a loss that two notice leaves the generation alone that came after it", as
     await tx.sql("select 1 from compute.workload where id = $1 for update", [placed.workloadId]);
     locked.resolve();
     await holding.promise;
-    await loseGeneration(tx, { placementId: placed.placementId, trigger: "host_lost", now: clock.now() });
+    await loseGeneration(tx, { placementId: placed.placementId, trigger: "host_lost", now: deps.clock.now() });
     await tx.sql("update compute.stage set status = 'starting', generation = 2 where id = $1", [placed.stageRunId]);
   });
   await locked.promise;
@@ -86,10 +72,10 @@ test("a machine lost before the command ran is no failure, even of work that is 
 });
 
 test("a machine lost after the deadline has passed ends the work for its deadline", async () => {
-  const completeBy = new Date(clock.now().getTime() + 60_000);
+  const completeBy = new Date(deps.clock.now().getTime() + 60_000);
   const placed = await running({ completeBy });
-  await clock.advance(60_000);
-  await deps.db.command((tx) => stopAtDeadline(tx, placed.workloadId, clock.now()));
+  await deps.clock.advance(60_000);
+  await deps.db.command((tx) => stopAtDeadline(tx, placed.workloadId, deps.clock.now()));
   expect(await workload(placed)).toMatchObject({ status: "running" });
   await lose(placed);
   expect(await workload(placed)).toMatchObject({ status: "failed", reason: "deadline_exceeded" });

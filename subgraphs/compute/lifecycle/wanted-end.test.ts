@@ -1,43 +1,33 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { FakeClock } from "../../../infra/kernel/clock.ts";
+import { beforeEach, expect, test } from "vitest";
 import { newId } from "../../../infra/kernel/ids.ts";
 import { MEMBER } from "../../../tests/support/actors.ts";
 import type { Placed } from "../../../tests/support/compute-fixtures.ts";
-import type { TestDatabase } from "../../../tests/support/database.ts";
-import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
-import type { FakeLifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { insertHosted, lifeOfEachTest } from "../../../tests/support/lifecycle-world.ts";
+import type { MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { Stage } from "../stage/stage.entity.ts";
 import { cancelWorkload } from "../workload/cancel-workload.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import { stopAtDeadline } from "./deadline.commands.ts";
 
-let database: TestDatabase;
-let clock: FakeClock;
-let deps: FakeLifecycleDeps;
+const deps = lifeOfEachTest();
 let placed: Placed;
 let host: MiniatureHost;
 
-beforeAll(async () => {
-  database = await lifecycleDatabase();
-});
-afterAll(() => database.close());
 beforeEach(async () => {
-  deps = await beginAnew(database.db);
-  clock = deps.clock;
   await deps.db.sql("update compute.account set active_runs = 1");
-  const completeBy = new Date(clock.now().getTime() + 60_000);
+  const completeBy = new Date(deps.clock.now().getTime() + 60_000);
   ({ placed, host } = await insertHosted(deps, { completeBy }));
   await insertSecondStage();
   await host.apply(host.running());
 });
 
 async function insertSecondStage(): Promise<void> {
-  await database.db.sql(
+  await deps.db.sql(
     `insert into compute.stage (id, tenant_id, workload_id, stage_id, position, status, spec, continuity_mode, generation,
        fence, completed_units, total_units, next_try_at, failed_offer_ids, recoveries, created_at)
      select $1, tenant_id, workload_id, 'second', 1, 'pending', spec, continuity_mode, 0, 0, 0, 0, created_at, '{}', 0, created_at
      from compute.stage where id = $2`,
-    [newId("stageRun", clock.now()), placed.stageRunId],
+    [newId("stageRun", deps.clock.now()), placed.stageRunId],
   );
 }
 
@@ -52,7 +42,7 @@ test("the next stage wants capacity once the one before it is completed", async 
 });
 
 test("a stage that ends well while somebody asks for the end is the last one", async () => {
-  await cancelWorkload(deps.db, MEMBER, placed.workloadId, clock.now());
+  await cancelWorkload(deps.db, MEMBER, placed.workloadId, deps.clock.now());
   await succeed();
   expect(await stages()).toEqual(["completed", "cancelled"]);
   // The code of a command that was not the last one says nothing of the workload.
@@ -60,8 +50,8 @@ test("a stage that ends well while somebody asks for the end is the last one", a
 });
 
 test("a stage that ends well when the deadline is over is the last one", async () => {
-  clock.advance(60_000);
-  await deps.db.command((tx) => stopAtDeadline(tx, placed.workloadId, clock.now()));
+  deps.clock.advance(60_000);
+  await deps.db.command((tx) => stopAtDeadline(tx, placed.workloadId, deps.clock.now()));
   await succeed();
   expect(await stages()).toEqual(["completed", "cancelled"]);
   expect(await workload()).toMatchObject({ status: "failed", reason: "deadline_exceeded", exitCode: null });

@@ -1,34 +1,19 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
-import { OutboxRow } from "../../../infra/db/outbox.ts";
-import { FakeClock } from "../../../infra/kernel/clock.ts";
-import { computeSettings, insertAccount, insertPlaced, type Placed } from "../../../tests/support/compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
-import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { beforeEach, expect, test } from "vitest";
+import { computeSettings, insertPlaced, type Placed } from "../../../tests/support/compute-fixtures.ts";
+import { insertHosted, lifeOfEachTest } from "../../../tests/support/lifecycle-world.ts";
+import type { MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { Account } from "../account/account.entity.ts";
-import { computeEntities } from "../entities.ts";
-import type { LifecycleDeps } from "../lifecycle/lifecycle-deps.ts";
 import { settle } from "../lifecycle/settlement.commands.ts";
 import { Stage } from "../stage/stage.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import { failBoot, loseStuckStaging, settleLaunched, stagingDeadline } from "./boot.commands.ts";
 import { Attempt, Placement } from "./placement.entity.ts";
 
-let database: TestDatabase;
-let deps: LifecycleDeps;
+const deps = lifeOfEachTest();
 let placed: Placed;
 let host: MiniatureHost;
-
-beforeAll(async () => {
-  database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
-  deps = lifecycleDeps(database.db, new FakeClock("2026-03-01T00:00:00Z"));
-});
-afterAll(() => database.close());
 beforeEach(async () => {
-  await deps.db.sql("truncate compute.account, compute.workload");
-  await insertAccount(deps.db, deps.clock.now());
-  placed = await insertPlaced(deps.db, deps.clock.now());
-  host = await MiniatureHost.open(deps, placed);
+  ({ placed, host } = await insertHosted(deps));
 });
 
 const fail = () =>

@@ -1,24 +1,17 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { computeSettings, type Placed } from "../../../tests/support/compute-fixtures.ts";
-import type { TestDatabase } from "../../../tests/support/database.ts";
-import { beginAnew, insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
-import type { FakeLifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { insertHosted, lifeOfEachTest } from "../../../tests/support/lifecycle-world.ts";
+import type { MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { beat } from "../lifecycle/session.commands.ts";
 import { loseIfStillGone } from "./gone.commands.ts";
 import { Placement } from "./placement.entity.ts";
 
-let database: TestDatabase;
-let deps: FakeLifecycleDeps;
+const deps = lifeOfEachTest();
 let placed: Placed;
 let host: MiniatureHost;
 
-beforeAll(async () => {
-  database = await lifecycleDatabase();
-});
-afterAll(() => database.close());
 beforeEach(async () => {
-  deps = await beginAnew(database.db);
   ({ placed, host } = await insertHosted(deps));
 });
 
