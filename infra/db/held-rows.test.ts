@@ -5,8 +5,14 @@ import { until } from "../../tests/support/until.ts";
 import { asRefusal } from "../graphql/errors.ts";
 import { LIMITS } from "../kernel/limits.ts";
 import { Database } from "./database.ts";
+import { isWaitForLockOver } from "./unavailable.ts";
 
 const POOL = 4;
+/** As many connections as three teams whose rows are held, and a fourth, share without being in each other's way. */
+const WIDE_POOL = 12;
+/** Several times as long as it takes a held team to be tried again. */
+const HELD_FOR_MS = 3 * (LIMITS.heldTeamMs + LIMITS.requestLockWaitMs);
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 let database: TestDatabase;
 let db: Database;
 let admin: pg.Client;
@@ -16,7 +22,7 @@ beforeAll(async () => {
   admin = new pg.Client({ connectionString: database.url });
   await admin.connect();
   await admin.query(
-    "create table team (id text primary key, n int not null); insert into team values ('a', 0), ('b', 0)",
+    "create table team (id text primary key, n int not null); insert into team values ('a', 0), ('b', 0), ('c', 0), ('d', 0)",
   );
 }, 60_000);
 afterAll(async () => {
@@ -70,7 +76,7 @@ test("a statement that waits for a held row keeps nothing else waiting that was 
     hasFailed = true;
   });
   const locking = failure(db.sql("select n from team where id = 'a' for update"));
-  expect(await db.sql("select count(*)::int as teams from team")).toEqual([{ teams: 2 }]);
+  expect(await db.sql("select count(*)::int as teams from team")).toEqual([{ teams: 4 }]);
   expect(hasFailed).toBe(false);
   expect([await write, await locking]).toMatchObject([{ code: "55P03" }, { code: "55P03" }]);
   await admin.query("rollback");
@@ -89,4 +95,40 @@ test("a command that leaves its transaction open has lost it, writes nothing and
   expect(asRefusal(await failure(slow))).toMatchObject({ extensions: { code: "unavailable", status: 503 } });
   await add("b");
   expect(await db.sql("select n from team where id = 'b'")).toEqual([{ n: before!.n + 1 }]);
+}, 60_000);
+
+test("while rows of three teams are held, a fourth is served, whatever of theirs ends well meanwhile", async () => {
+  const wide = await Database.open({ url: database.url, entities: [], poolSize: WIDE_POOL });
+  await admin.query("begin");
+  await admin.query("update team set n = n where id in ('a', 'b', 'c')");
+  let isOver = false;
+  const inVain = { a: 0, b: 0, c: 0 };
+  const work = Object.keys(inVain).flatMap((team) => {
+    const command = (text: string) => failure(wide.ofTeam(team).command((tx) => tx.sql(text)));
+    // Needs what is held.
+    const waiting = async () => {
+      while (!isOver)
+        if (isWaitForLockOver(await command(`update team set n = 1 where id = '${team}'`))) inVain[team as "a"]++;
+    };
+    // Needs nothing that is held.
+    const endsWell = async () => {
+      for (; !isOver; await pause(20)) await command("select 1");
+    };
+    return [...Array.from({ length: WIDE_POOL }, waiting), endsWell(), endsWell()];
+  });
+  const slowestMs: number[] = [];
+  const endsAtMs = performance.now() + HELD_FOR_MS;
+  for (let n = 1; performance.now() < endsAtMs; n++, await pause(20)) {
+    const sinceMs = performance.now();
+    await wide.ofTeam("d").command((tx) => tx.sql("update team set n = $1 where id = 'd'", [n]));
+    expect(await wide.sql("select n from team where id = 'd'")).toEqual([{ n }]);
+    slowestMs.push(performance.now() - sinceMs);
+  }
+  isOver = true;
+  await admin.query("rollback");
+  await Promise.all(work);
+  await wide.close();
+  for (const count of Object.values(inVain)) expect(count).toBeGreaterThan(1);
+  // Whoever has to wait for one of the held rows' commands waits for as long as a row is waited for.
+  expect(Math.max(...slowestMs)).toBeLessThan(LIMITS.lockWaitMs);
 }, 60_000);

@@ -1,4 +1,6 @@
 import { LIMITS } from "../kernel/limits.ts";
+import { TeamShares, type Turn } from "./team-shares.ts";
+import { ofTeamThatWaited } from "./team-that-waited.ts";
 import { isWaitForLockOver, TeamBusy } from "./unavailable.ts";
 
 export interface TurnOptions {
@@ -6,135 +8,85 @@ export interface TurnOptions {
   comesAgain: boolean;
 }
 
-interface Waiting {
-  start(): void;
-}
-
-interface Standing {
-  running: number;
-  /** A command waited for a lock in vain, and none has ended otherwise since `heldUntilMs`. */
-  isHeld: boolean;
-  /** Monotonic. Until then it is not tried whether what was held is still. */
-  heldUntilMs: number;
-  readonly waiting: Waiting[];
-}
+type Start = () => void;
 
 /**
- * Shares the connections of one process's pool among teams, so that a row that somebody holds costs its own team time and
- * no other. A team's commands have half of the pool. Once one of them waited for a lock in vain, the team's commands go
- * one at a time until one ends otherwise, a while later at the earliest, and those of all such teams together have a
- * quarter of the pool: as many teams as one frozen process may hold rows of leave the others more than half.
+ * Lets commands of teams wait for their turn at the connections of one process's pool, so that a row that somebody holds
+ * costs its own team time and leaves connections to the others. Who may begin is decided by `TeamShares`.
  */
 export class TeamTurns {
-  readonly #share: number;
-  readonly #heldShare: number;
+  readonly #shares: TeamShares;
   readonly #nowMs: () => number;
-  readonly #teams = new Map<string, Standing>();
-  readonly #queued = new Set<Standing>();
-  /** Commands that began while something of their team was held. */
-  #heldRunning = 0;
+  /** Those that wait, by team, in the order in which they came. */
+  readonly #waiting = new Map<string, Start[]>();
 
   constructor(poolSize: number, nowMs: () => number = () => performance.now()) {
-    this.#share = Math.max(1, Math.floor(poolSize / 2));
-    this.#heldShare = Math.max(1, Math.floor(poolSize / 4));
+    this.#shares = new TeamShares(poolSize);
     this.#nowMs = nowMs;
   }
 
   /** Whether a command of the team waited for a lock in vain, and nothing says that it would not again. */
   isHeld(teamId: string): boolean {
-    return this.#teams.get(teamId)?.isHeld ?? false;
+    return this.#shares.isHeld(teamId);
   }
 
   /** Runs `work` in the team's turn; `TeamBusy` when none comes in time, and nothing was done. */
   async pass<T>(teamId: string, { comesAgain }: TurnOptions, work: () => Promise<T>): Promise<T> {
-    const team = this.#standing(teamId);
-    if (comesAgain && team.isHeld && (team.running > 0 || this.#nowMs() < team.heldUntilMs)) throw new TeamBusy();
-    const queues = team.waiting.length > 0 || !this.#mayStart(team);
-    const startedHeld = queues ? await this.#turn(team) : this.#start(team);
+    const mayStart = !this.#waiting.has(teamId) && this.#shares.mayStart(teamId);
+    if (comesAgain && this.isHeld(teamId) && (!mayStart || this.#shares.rests(teamId, this.#nowMs())))
+      throw ofTeamThatWaited(new TeamBusy(), teamId);
+    const turn = mayStart ? this.#shares.start(teamId) : await this.#turn(teamId);
     let waitedInVain = false;
     try {
       return await work();
     } catch (error) {
       waitedInVain = isWaitForLockOver(error);
-      throw error;
+      throw waitedInVain ? ofTeamThatWaited(error, teamId) : error;
     } finally {
-      if (waitedInVain) this.#hold(team);
-      else if (this.#nowMs() >= team.heldUntilMs) team.isHeld = false;
-      team.running--;
-      if (startedHeld) this.#heldRunning--;
-      this.#startQueued();
-      if (isIdle(team) && !team.isHeld) this.#teams.delete(teamId);
+      this.#shares.end(turn, waitedInVain, this.#nowMs());
+      this.#startWaiting();
     }
-  }
-
-  /** Teams that ask for nothing any more are not remembered for ever, whatever was held of them. */
-  #hold(team: Standing): void {
-    const nowMs = this.#nowMs();
-    for (const [id, other] of this.#teams)
-      if (isIdle(other) && nowMs - other.heldUntilMs > LIMITS.heldTeamForgottenMs) this.#teams.delete(id);
-    team.isHeld = true;
-    team.heldUntilMs = nowMs + LIMITS.heldTeamMs;
-  }
-
-  #standing(teamId: string): Standing {
-    let team = this.#teams.get(teamId);
-    if (!team) {
-      team = { running: 0, isHeld: false, heldUntilMs: Number.NEGATIVE_INFINITY, waiting: [] };
-      this.#teams.set(teamId, team);
-    }
-    return team;
-  }
-
-  #mayStart(team: Standing): boolean {
-    return team.isHeld ? team.running === 0 && this.#heldRunning < this.#heldShare : team.running < this.#share;
-  }
-
-  /** Counts a command that begins; true when something of its team is held. */
-  #start(team: Standing): boolean {
-    team.running++;
-    if (team.isHeld) this.#heldRunning++;
-    return team.isHeld;
   }
 
   /**
    * Waits for the team's turn, and takes it: as long as others wait for a connection where the team has only much to do,
    * and shortly where something of it is held.
    */
-  #turn(team: Standing): Promise<boolean> {
+  #turn(teamId: string): Promise<Turn> {
     const lastMs = this.#nowMs() + LIMITS.databaseConnectionWaitMs;
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout;
-      const waiting: Waiting = {
-        start: () => {
-          clearTimeout(timer);
-          resolve(this.#start(team));
-        },
+      const start = () => {
+        clearTimeout(timer);
+        resolve(this.#shares.start(teamId));
       };
       const look = () => {
-        const leftMs = team.isHeld ? 0 : lastMs - this.#nowMs();
+        const leftMs = this.isHeld(teamId) ? 0 : lastMs - this.#nowMs();
         if (leftMs > 0) {
           timer = setTimeout(look, Math.min(leftMs, LIMITS.commandTurnMs));
           return;
         }
-        team.waiting.splice(team.waiting.indexOf(waiting), 1);
-        if (team.waiting.length === 0) this.#queued.delete(team);
-        reject(new TeamBusy());
+        this.#leave(teamId, start);
+        reject(ofTeamThatWaited(new TeamBusy(), teamId));
       };
       timer = setTimeout(look, LIMITS.commandTurnMs);
-      team.waiting.push(waiting);
-      this.#queued.add(team);
+      const others = this.#waiting.get(teamId);
+      if (others) others.push(start);
+      else this.#waiting.set(teamId, [start]);
     });
   }
 
-  /** One that has ended may let another team's begin, too: teams of which something is held share what they may have. */
-  #startQueued(): void {
-    for (const team of this.#queued) {
-      while (team.waiting.length > 0 && this.#mayStart(team)) team.waiting.shift()!.start();
-      if (team.waiting.length === 0) this.#queued.delete(team);
+  #leave(teamId: string, start: Start): void {
+    const left = this.#waiting.get(teamId)!.filter((other) => other !== start);
+    if (left.length > 0) this.#waiting.set(teamId, left);
+    else this.#waiting.delete(teamId);
+  }
+
+  /** One that has ended may let another team's begin, too. */
+  #startWaiting(): void {
+    for (const [teamId, waiting] of this.#waiting) {
+      while (waiting.length > 0 && this.#shares.mayStart(teamId)) waiting.shift()!();
+      if (waiting.length === 0) this.#waiting.delete(teamId);
     }
   }
-}
-
-function isIdle({ running, waiting }: Standing): boolean {
-  return running === 0 && waiting.length === 0;
 }
