@@ -3,6 +3,7 @@ import path from "node:path";
 import { reachDatabase } from "../infra/db/reach-database.ts";
 import { reachRedis } from "../infra/queue/reach-redis.ts";
 import { type Settings, SettingsError } from "../infra/telemetry/environment.ts";
+import { whyUnmade } from "./unwritable.ts";
 
 /**
  * Sees that what the settings lead to is there, before anything stands on it: a wrong address or password is then told
@@ -22,28 +23,13 @@ export function makeDataFolder({ dataDir, databaseUrl }: Pick<Settings, "dataDir
     makeFolder(dataDir);
     if (databaseUrl === null) rmdirSync(mkdtempSync(path.join(dataDir, "writable-")));
   } catch (error) {
-    const { code = "" } = error as NodeJS.ErrnoException;
-    const reason = UNWRITABLE[code];
+    const reason = whyUnmade(error);
     if (!reason) throw error;
     throw new SettingsError([
       `NODUS_DATA_DIR must be a folder that this user may write: ${reason} (it is "${dataDir}").`,
     ]);
   }
 }
-
-/** What the file system's words for a folder that cannot be made or written mean. */
-const UNWRITABLE: Readonly<Record<string, string>> = {
-  EEXIST: "a file is in its way",
-  ENOTDIR: "a file is in its way",
-  EACCES: "this user may not",
-  EPERM: "nobody may",
-  EROFS: "its file system is read-only",
-  ENOENT: "its file system takes no folders there",
-  ENAMETOOLONG: "its name is too long",
-  ENOSPC: "its disk is full",
-  EDQUOT: "this user's share of its disk is used up",
-  ELOOP: "its links lead in a circle",
-};
 
 /** Makes a folder and those above it, one by one: Node's own way never ends where a file system says that there is no such place. */
 function makeFolder(folder: string): void {

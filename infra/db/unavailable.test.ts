@@ -2,7 +2,14 @@ import pg from "pg";
 import { expect, inject, test } from "vitest";
 import { asRefusal } from "../graphql/errors.ts";
 import { Database } from "./database.ts";
-import { isDatabaseUnavailable, isWaitForConnectionOver } from "./unavailable.ts";
+import {
+  isConnectionLost,
+  isDatabaseUnavailable,
+  isOutOfResources,
+  isWaitForConnectionOver,
+  isWaitForOthersOver,
+  TeamBusy,
+} from "./unavailable.ts";
 
 test("a server that is not there, and one that ends the session, are told from a statement that is wrong", async () => {
   const nobody = new pg.Client({ host: "127.0.0.1", port: 1 });
@@ -30,6 +37,34 @@ test("a cause counts, and what is no error does not", () => {
   expect(isDatabaseUnavailable(new Error("a command failed", { cause }))).toBe(true);
   expect(isDatabaseUnavailable(Object.assign(new Error("duplicate key"), { code: "23505" }))).toBe(false);
   expect(isDatabaseUnavailable("57P01")).toBe(false);
+});
+
+test.each([
+  ["57P01", true],
+  ["25P03", true],
+  ["08006", true],
+  ["ECONNRESET", true],
+  ["EPIPE", true],
+  ["ETIMEDOUT", true],
+  ["ECONNREFUSED", false], // nothing was sent
+  ["ENOENT", false], // may be any file's
+  ["53100", false],
+  ["55P03", false],
+  ["23505", false],
+])("an error with %s says of a connection that broke under a statement: %s", (code, isLost) => {
+  const error = Object.assign(new Error("no"), { code });
+  expect(isConnectionLost(error)).toBe(isLost);
+  expect(isConnectionLost(new Error("a command failed", { cause: error }))).toBe(isLost);
+  expect(isOutOfResources(error)).toBe(code === "53100");
+});
+
+test("what a team waits for in vain counts below another error too", () => {
+  const error = new Error("a command failed", { cause: new TeamBusy() });
+  expect([isWaitForOthersOver(error), isDatabaseUnavailable(error), isConnectionLost(error)]).toEqual([
+    true,
+    true,
+    false,
+  ]);
 });
 
 test("who waits too long for a free connection is told to come again, and the next one is served", async () => {

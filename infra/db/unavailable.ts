@@ -1,12 +1,11 @@
-/**
- * SQLSTATEs of a server that is going down or coming up, or that ended the session because nothing was asked of it.
- * Class 08 is a broken connection, class 53 a lack of resources.
- */
+/** SQLSTATEs of a server that is going down or coming up, or that ended the session because nothing was asked of it. */
 const SERVER_STATES = new Set(["57P01", "57P02", "57P03", "57P05", "25P03"]);
 /** lock_not_available: what the statement needs was held by somebody else for longer than it may wait. */
 const LOCK_HELD = "55P03";
 /** What the operating system says of a server that is not there. */
-const SYSTEM_CODES = new Set(["ECONNREFUSED", "ECONNRESET", "EPIPE", "ENOENT", "ETIMEDOUT"]);
+const ABSENT = new Set(["ECONNREFUSED", "ENOENT"]);
+/** What it says of a connection that broke. */
+const BROKEN_CODES = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT"]);
 /** What the driver says, without a code, of a connection that broke under a statement. */
 const BROKEN = /^(Connection terminated|Client has encountered a connection error)/;
 
@@ -24,26 +23,43 @@ export class TeamBusy extends Error {
 
 /** True when all connections of the process were busy for too long. */
 export function isWaitForConnectionOver(error: unknown): boolean {
-  return error instanceof Error && (error.message === NONE_FREE || isWaitForConnectionOver(error.cause));
+  return isCausedBy(error, ({ message }) => message === NONE_FREE);
 }
 
 /** True when what others hold, rows or the team's connections, was not given back in time; nothing was written. */
 export function isWaitForOthersOver(error: unknown): boolean {
-  return error instanceof TeamBusy || isWaitForLockOver(error);
+  return isWaitForLockOver(error) || isCausedBy(error, (cause) => cause instanceof TeamBusy);
 }
 
 /** True when a statement waited for a lock in vain. */
 export function isWaitForLockOver(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return (error as { code?: unknown }).code === LOCK_HELD || isWaitForLockOver(error.cause);
+  return isCausedBy(error, (_, code) => code === LOCK_HELD);
+}
+
+/** True when the connection broke under a statement or the server ended it; whether the statement was carried out is not known. */
+export function isConnectionLost(error: unknown): boolean {
+  return isCausedBy(
+    error,
+    ({ message }, code) =>
+      /^08...$/.test(code) || SERVER_STATES.has(code) || BROKEN_CODES.has(code) || BROKEN.test(message),
+  );
+}
+
+/** True when the server lacked room, memory or connections for a statement, which then changed nothing. */
+export function isOutOfResources(error: unknown): boolean {
+  return isCausedBy(error, (_, code) => /^53...$/.test(code));
 }
 
 /** True when a statement failed for the want of a database and not for what it asked: the same may work in a moment. */
 export function isDatabaseUnavailable(error: unknown): boolean {
+  if (isConnectionLost(error) || isOutOfResources(error)) return true;
+  if (isWaitForOthersOver(error) || isWaitForConnectionOver(error)) return true;
+  return isCausedBy(error, (_, code) => ABSENT.has(code));
+}
+
+/** Whether an error, or one that it was caused by, is of a kind; `code` is empty where it has none. */
+function isCausedBy(error: unknown, isOfKind: (cause: Error, code: string) => boolean): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as { code?: unknown };
-  if (typeof code === "string" && (/^(08|53)...$/.test(code) || SERVER_STATES.has(code) || SYSTEM_CODES.has(code)))
-    return true;
-  if (code === LOCK_HELD || error instanceof TeamBusy) return true;
-  return BROKEN.test(error.message) || error.message === NONE_FREE || isDatabaseUnavailable(error.cause);
+  return isOfKind(error, typeof code === "string" ? code : "") || isCausedBy(error.cause, isOfKind);
 }
