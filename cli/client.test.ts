@@ -1,5 +1,5 @@
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { WebSocketServer } from "ws";
 import { ClientError, connect, PlatformLost } from "./client.ts";
@@ -48,19 +48,46 @@ test.each([
 });
 
 test("nobody at the address, and an answer that breaks off, are worth trying again", async () => {
-  expect(await askAt("http://127.0.0.1:1")).toBeInstanceOf(PlatformLost);
+  expect(await askAt("http://127.0.0.1:1")).toMatchObject({ name: "PlatformLost", isUnsent: true });
   const origin = await listening(
     createServer((_request, response) => {
       response.writeHead(200, { "content-length": "100" });
       response.write('{"data":', () => response.destroy());
     }),
   );
-  expect(await askAt(origin)).toBeInstanceOf(PlatformLost);
+  expect(await askAt(origin)).toMatchObject({ name: "PlatformLost", isUnsent: false });
+});
+
+test("whatever takes a connection and then says nothing is a loss in time", { timeout: 30_000 }, async () => {
+  const sockets = new Set<Socket>();
+  const silent = createServer(() => {});
+  silent.on("connection", (socket) => sockets.add(socket)).on("upgrade", () => {});
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const client = connect(await listening(silent), "nk_x", { answerMs: 200, pingEveryMs: 200, pongMs: 200 });
+  onTestFinished(() => client.close());
+  expect(await thrownBy(client.query("{ me { id } }"))).toMatchObject({ name: "PlatformLost", isUnsent: false });
+  expect(await thrownBy(client.subscribe("subscription { x }", {}).next())).toBeInstanceOf(PlatformLost);
+});
+
+test("a socket that falls silent once it is open is a loss in time", { timeout: 30_000 }, async () => {
+  const server = createServer();
+  const sockets = new WebSocketServer({ server, handleProtocols: () => "graphql-transport-ws" });
+  sockets.on("connection", (socket) => socket.once("message", () => socket.send('{"type":"connection_ack"}')));
+  onTestFinished(() => {
+    for (const socket of sockets.clients) socket.terminate();
+    sockets.close();
+  });
+  const client = connect(await listening(server), "nk_x", { answerMs: 200, pingEveryMs: 200, pongMs: 200 });
+  onTestFinished(() => client.close());
+  expect(await thrownBy(client.subscribe("subscription { x }", {}).next())).toBeInstanceOf(PlatformLost);
 });
 
 test.each([
   ["a key that ended", 4401, ClientError],
   ["a greeting that came too late", 4408, PlatformLost],
+  ["too many streams of the team", 4429, PlatformLost],
   ["a gateway that is busy", 1013, PlatformLost],
   ["a gateway that stops", 1001, PlatformLost],
 ])("a stream closed for %s is told apart as worth trying again or not", async (_, code, kind) => {

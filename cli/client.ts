@@ -1,5 +1,6 @@
 import { type ClientOptions, createClient } from "graphql-ws";
 import WebSocket from "ws";
+import { tlsFailure } from "../infra/net/tls-failure.ts";
 
 /** The platform said no, or could not be reached; the message is for the person at the terminal. */
 export class ClientError extends Error {
@@ -9,6 +10,13 @@ export class ClientError extends Error {
 /** The platform, or a part of it that is needed, does not answer just now: it may be restarting, and asking again may help. */
 export class PlatformLost extends ClientError {
   override readonly name = "PlatformLost";
+  /** What was asked never got there, so nothing came of it; otherwise that is not known. */
+  readonly isUnsent: boolean;
+
+  constructor(message: string, { isUnsent = false } = {}) {
+    super(message);
+    this.isUnsent = isUnsent;
+  }
 }
 
 interface GraphAnswer<T> {
@@ -23,11 +31,32 @@ type GraphErrors = NonNullable<GraphAnswer<unknown>["errors"]>;
 
 /** What says of itself that the same request may be answered later; 500 is a fault, which repeating does not mend. */
 const TRANSIENT_STATUS: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
-/** Close codes of graphql-ws that speak of time and not of the request: no greeting, or no acknowledgement, in time. */
-const TRANSIENT_CLOSE: ReadonlySet<number> = new Set([4408, 4418]);
-/** How often a silent socket is asked whether anybody is there, and how long the answer may take. */
-const PING_EVERY_MS = 15_000;
-const PONG_MS = 10_000;
+/** Close codes from 4400 on that speak of the moment and not of the request: no greeting in time, too many streams. */
+const TRANSIENT_CLOSE: ReadonlySet<number> = new Set([4408, 4429]);
+/** What a request fails with that never left: there was no connection, or nowhere that one could lead to. */
+const UNSENT: ReadonlySet<string> = new Set([
+  "bad port",
+  "unknown scheme",
+  "ERR_INVALID_URL",
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** How long things may take before the platform counts as lost, in milliseconds. */
+export interface Waits {
+  /** An answer to a query or a mutation; the platform itself gives up sooner. */
+  answerMs: number;
+  /** Between two questions to a silent socket whether anybody is there. */
+  pingEveryMs: number;
+  /** Opening a socket, its greeting, and each answer to such a question. */
+  pongMs: number;
+}
+
+const WAITS: Waits = { answerMs: 60_000, pingEveryMs: 15_000, pongMs: 10_000 };
 
 /** A thin client of the graph. Throws `PlatformLost` where asking again may help, and `ClientError` where it was refused. */
 export interface Client {
@@ -38,19 +67,20 @@ export interface Client {
 }
 
 /** A client of the platform at `baseUrl`, with an API key. */
-export function connect(baseUrl: string, apiKey: string): Client {
+export function connect(baseUrl: string, apiKey: string, waits: Waits = WAITS): Client {
   const sockets = createClient({
     url: `${baseUrl.replace(/^http/, "ws")}/graphql`,
-    webSocketImpl: WebSocket,
+    webSocketImpl: openedWithin(waits.pongMs),
     connectionParams: { Authorization: `Bearer ${apiKey}` },
     lazy: true,
     retryAttempts: 0,
-    keepAlive: PING_EVERY_MS,
-    connectionAckWaitTimeout: PONG_MS,
-    on: closeWhenSilent(),
+    keepAlive: waits.pingEveryMs,
+    connectionAckWaitTimeout: waits.pongMs,
+    on: closeWhenSilent(waits.pongMs),
   });
   return {
-    query: (document, variables = {}) => ask(`${baseUrl}/graphql`, apiKey, { query: document, variables }),
+    query: (document, variables = {}) =>
+      ask(`${baseUrl}/graphql`, apiKey, { query: document, variables }, AbortSignal.timeout(waits.answerMs)),
     subscribe: <T>(document: string, variables: Record<string, unknown>) =>
       items<T>(sockets.iterate({ query: document, variables })),
     close: async () => {
@@ -59,8 +89,17 @@ export function connect(baseUrl: string, apiKey: string): Client {
   };
 }
 
+/** A socket that fails when it is not open after so many milliseconds: something may take the connection and say nothing. */
+function openedWithin(handshakeTimeout: number): typeof WebSocket {
+  return class extends WebSocket {
+    constructor(address: string | URL, protocols?: string | string[]) {
+      super(address, protocols, { handshakeTimeout });
+    }
+  } as typeof WebSocket;
+}
+
 /** Ends a socket whose other side has gone without a word, as a machine does that loses power. */
-function closeWhenSilent(): ClientOptions["on"] {
+function closeWhenSilent(pongMs: number): ClientOptions["on"] {
   let socket: WebSocket | null = null;
   let deadline: NodeJS.Timeout | undefined;
   return {
@@ -68,7 +107,7 @@ function closeWhenSilent(): ClientOptions["on"] {
       socket = opened as WebSocket;
     },
     ping: (received) => {
-      if (!received) deadline = setTimeout(() => socket?.terminate(), PONG_MS).unref();
+      if (!received) deadline = setTimeout(() => socket?.terminate(), pongMs).unref();
     },
     pong: (received) => {
       if (received) clearTimeout(deadline);
@@ -77,8 +116,8 @@ function closeWhenSilent(): ClientOptions["on"] {
   };
 }
 
-async function ask<T>(url: string, apiKey: string, body: unknown): Promise<T> {
-  const response = await post(url, apiKey, body);
+async function ask<T>(url: string, apiKey: string, body: unknown, signal: AbortSignal): Promise<T> {
+  const response = await post(url, apiKey, body, signal);
   const { data, errors } = await answerOf<T>(response, url);
   if (errors?.length) throw errorOf(errors);
   if (data) return data;
@@ -101,17 +140,20 @@ async function answerOf<T>(response: Response, url: string): Promise<GraphAnswer
   }
 }
 
-async function post(url: string, apiKey: string, body: unknown): Promise<Response> {
+async function post(url: string, apiKey: string, body: unknown, signal: AbortSignal): Promise<Response> {
   try {
     return await fetch(url, {
       method: "POST",
       headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
       body: JSON.stringify(body),
+      signal,
     });
   } catch (error) {
-    const cause = (error as { cause?: { code?: string } }).cause?.code ?? (error as Error).message;
+    const { code, message } = ((error as Error).cause ?? error) as { code?: string; message: string };
+    const cause = typeof code === "string" ? code : message;
     throw new PlatformLost(
       `No platform answers at ${url} (${cause}). Start one with \`npm start\`, or set NODUS_BASE_URL.`,
+      { isUnsent: UNSENT.has(cause) || tlsFailure(cause) !== null },
     );
   }
 }

@@ -1,29 +1,44 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Client } from "./client.ts";
+import { type Client, ClientError } from "./client.ts";
 import { isOver, stateOf } from "./follow.ts";
+import { LogReader } from "./log-reader.ts";
 import { brokenStream, Patience } from "./patience.ts";
+import { type Printed, printedSoFar } from "./printed.ts";
 import { note, WaitLine } from "./progress.ts";
 import { tellWaits } from "./waiting.ts";
 
-interface LogItem {
-  data: string;
-  cursor: string;
-  complete: boolean;
-  /** Of a generation that is over. */
-  end: { truncated: boolean; tailLost: boolean } | null;
+/** Without --follow: how long what is there may take to come, longer than the platform works at any one answer. */
+const SILENCE_MS = 30_000;
+
+/**
+ * Writes what a workload had printed when it was asked to stdout, byte for byte. What does not come is asked for again,
+ * so a short log is never taken for a whole one; throws `PlatformLost` when it stays away.
+ */
+export async function showLogs(
+  client: Client,
+  workloadId: string,
+  patience = new Patience(),
+  silenceMs = SILENCE_MS,
+): Promise<void> {
+  const reader = new LogReader(client, workloadId, new WaitLine());
+  let printed = await printedSoFar(client, workloadId); // refuses an unknown id, and a platform that is not there, at once
+  while (!isShown(printed, reader)) {
+    const upTo = printed.isWhole ? null : printed.place;
+    try {
+      if (await reader.read({ upTo, silenceMs, onItem: () => patience.answered() })) break;
+      throw brokenStream();
+    } catch (error) {
+      await patience.bear(error);
+    }
+    printed = await patience.through(() => printedSoFar(client, workloadId));
+  }
+  if (printed.isWhole) return;
+  if (!printed.place) note(`It has printed nothing so far: it is ${printed.status}.`);
+  else if (isOver(printed.status)) note("[the end of the log is not here yet]");
 }
 
-const LOGS = `subscription logs($id: ID!, $after: String) {
-  workloadLogs(workloadId: $id, after: $after) { data cursor complete end { truncated tailLost } }
-}`;
-
-/** Without --follow: how long nothing new may come before what is there has been shown. */
-const QUIET_MS = 700;
-
-/** Writes what a workload has printed so far to stdout, byte for byte. */
-export async function showLogs(client: Client, workloadId: string): Promise<void> {
-  await stateOf(client, workloadId); // refuses an unknown id before waiting for it
-  await new LogReader(client, workloadId, new WaitLine()).read({ quietMs: QUIET_MS });
+/** Nothing is left to be shown but what will be printed later. */
+function isShown({ isWhole, place }: Printed, reader: LogReader): boolean {
+  return !isWhole && (!place || reader.isPast(place));
 }
 
 /**
@@ -42,15 +57,18 @@ export async function followLogs(client: Client, workloadId: string, known?: str
   };
   // Not the command that was given: another submit would be another workload.
   const patience = new Patience({ tell, later: `nodus logs -f ${workloadId} shows its output from the beginning` });
-  const waits = tellWaits(client, workloadId, tell, logged.signal);
-  waits.catch(() => {}); // told once the log has ended
+  const waits = tellWaits(client, workloadId, tell, logged.signal).catch((error: unknown) => {
+    if (!(error instanceof ClientError)) return error; // a fault of ours, told once the log has ended
+    tell(`What it waits for is not told any more. ${error.message}`); // it decides nothing about the workload
+  });
   const stay = tellWhenLeft(workloadId, tell);
   await readToEnd(client, workloadId, line, patience).finally(() => logged.abort());
   stay();
-  await waits;
   const end = await patience.through(() => stateOf(client, workloadId));
   note(`${end.status}${end.reason ? ` (${end.reason})` : ""}${end.message ? `: ${end.message}` : ""}`);
   if (end.status !== "completed") process.exitCode = 1;
+  const fault = await waits;
+  if (fault) throw fault;
 }
 
 /** Says at Ctrl-C that only the looking on ends, and how to look on again. The function that it returns takes that back. */
@@ -75,45 +93,4 @@ async function readToEnd(client: Client, workloadId: string, line: WaitLine, pat
     await patience.through(() => stateOf(client, workloadId));
   }
   line.clear();
-}
-
-/** Writes a log to stdout, each byte once however often it is read: it knows how far it has come. */
-class LogReader {
-  readonly #client: Client;
-  readonly #workloadId: string;
-  readonly #line: WaitLine;
-  #after: string | null = null;
-
-  constructor(client: Client, workloadId: string, line: WaitLine) {
-    this.#client = client;
-    this.#workloadId = workloadId;
-    this.#line = line;
-  }
-
-  /** Goes on where it was, until the log is complete (then true), its stream ends, or nothing came for `quietMs`. */
-  async read({ quietMs, onItem }: { quietMs?: number; onItem?: () => void }): Promise<boolean> {
-    const variables = { id: this.#workloadId, after: this.#after };
-    const items = this.#client.subscribe<{ workloadLogs: LogItem }>(LOGS, variables);
-    try {
-      for (;;) {
-        const next = await (quietMs === undefined
-          ? items.next()
-          : Promise.race([items.next(), sleep(quietMs, null, { ref: false })]));
-        if (next === null || next.done) return false;
-        this.#write(next.value.workloadLogs);
-        onItem?.();
-        if (next.value.workloadLogs.complete) return true;
-      }
-    } finally {
-      await items.return?.();
-    }
-  }
-
-  #write({ data, cursor, end }: LogItem): void {
-    this.#line.clear();
-    process.stdout.write(Buffer.from(data, "base64"));
-    this.#after = cursor;
-    if (end?.truncated) note("[the log was cut off at its limit]");
-    if (end?.tailLost) note("[the end of the log was lost with its machine]");
-  }
 }

@@ -1,5 +1,6 @@
 import type { WaitingReason } from "../subgraphs/compute/placement/waiting.ts";
 import type { Client } from "./client.ts";
+import { stateOf } from "./follow.ts";
 import { brokenStream, Patience } from "./patience.ts";
 
 /** What is to be done about each reason to wait, if anything is. */
@@ -54,8 +55,8 @@ export async function tellWaits(
   workloadId: string,
   tell: (sentence: string) => void,
   stop: AbortSignal,
+  patience = new Patience({ tell: () => {} }), // whoever reads the log beside it tells of losses
 ): Promise<void> {
-  const patience = new Patience({ tell: () => {} }); // whoever reads the log beside it tells
   const told = new Set<string>();
   const over = new Set<string>();
   let after = 0;
@@ -73,14 +74,21 @@ export async function tellWaits(
     stop.addEventListener("abort", end);
     try {
       for await (const { workloadEvents: item } of items) {
-        patience.answered();
         if (item.complete) return;
         if (item.event) await take(item.event);
         after = item.cursor;
+        patience.answered();
       }
       throw brokenStream();
     } catch (error) {
-      if (!stop.aborted) await patience.bear(error, stop);
+      if (stop.aborted) return;
+      await patience.bear(error, stop);
+      // What follows may be silent for hours: this answer is what tells that the loss is over.
+      await patience
+        .through(() => stateOf(client, workloadId), stop)
+        .catch((lost: unknown) => {
+          if (!stop.aborted) throw lost;
+        });
     } finally {
       stop.removeEventListener("abort", end);
     }
