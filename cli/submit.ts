@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { Client } from "./client.ts";
+import { type Client, PlatformLost } from "./client.ts";
 import { followLogs } from "./logs.ts";
+import { Patience } from "./patience.ts";
 import { note } from "./progress.ts";
 
 export interface SubmitOptions {
@@ -29,16 +30,44 @@ const CREATE = `mutation submit($input: CreateWorkloadInput!) {
   createWorkload(input: $input) { workload { id status } replayed }
 }`;
 
+interface Created {
+  createWorkload: { workload: { id: string; status: string }; replayed: boolean };
+}
+
 /** Submits a workload and prints its id on stdout; everything said to the person goes to stderr. */
-export async function submit(client: Client, command: string[], options: SubmitOptions): Promise<void> {
-  const input = { idempotencyKey: options.key ?? randomUUID(), workload: workloadOf(command, options) };
-  const { createWorkload } = await client.query<{
-    createWorkload: { workload: { id: string; status: string }; replayed: boolean };
-  }>(CREATE, { input });
+export async function submit(
+  client: Client,
+  command: string[],
+  options: SubmitOptions,
+  patienceUntil = (later: string) => new Patience({ later }),
+): Promise<void> {
+  const key = options.key ?? randomUUID();
+  const input = { idempotencyKey: key, workload: workloadOf(command, options) };
+  const later = `whether it was accepted is not known, and the same command with --key ${key} makes no second workload`;
+  const create = () => client.query<Created>(CREATE, { input });
+  const { createWorkload, isRepeated } = await answered(create, patienceUntil(later));
   const { id, status } = createWorkload.workload;
   process.stdout.write(`${id}\n`);
-  note(createWorkload.replayed ? "This key was used before: the same workload." : "Accepted.");
+  // After a lost answer the key may have been used by the request before.
+  note(createWorkload.replayed && !isRepeated ? "This key was used before: the same workload." : "Accepted.");
   if (options.follow) await followLogs(client, id, status);
+}
+
+/**
+ * What became of a request that may be repeated: when its answer is lost it is asked again, for the platform may have
+ * done it. One that never got there is thrown at once.
+ */
+async function answered(
+  create: () => Promise<Created>,
+  patience: Patience,
+): Promise<Created & { isRepeated: boolean }> {
+  try {
+    return { ...(await create()), isRepeated: false };
+  } catch (error) {
+    if (error instanceof PlatformLost && error.isUnsent) throw error;
+    await patience.bear(error);
+  }
+  return { ...(await patience.through(create)), isRepeated: true };
 }
 
 function workloadOf(command: string[], options: SubmitOptions): Record<string, unknown> {
