@@ -7,18 +7,16 @@ import websocket from "@fastify/websocket";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import WebSocket from "ws";
-import { IdempotencyKey } from "../infra/db/idempotency.ts";
-import { OutboxRow } from "../infra/db/outbox.ts";
 import { FakeClock } from "../infra/kernel/clock.ts";
 import { Sleepers } from "../infra/live/wakeups.ts";
 import { openDiskStore } from "../infra/objects/disk-store.ts";
 import { type IntakeFrame, MAX_FRAME_BYTES } from "../infra/runner/protocol.ts";
 import { createLogger } from "../infra/telemetry/logger.ts";
-import { computeEntities } from "../subgraphs/compute/entities.ts";
 import { requestStop } from "../subgraphs/compute/lifecycle/finish.commands.ts";
 import { UnitObservation } from "../subgraphs/compute/output/unit-observation.entity.ts";
 import { insertAccount, insertPlaced, type Placed } from "../tests/support/compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "../tests/support/database.ts";
+import type { TestDatabase } from "../tests/support/database.ts";
+import { lifecycleDatabase } from "../tests/support/lifecycle-world.ts";
 import { lifecycleDeps, MiniatureHost } from "../tests/support/miniature-host.ts";
 import { registerIntake } from "./server.ts";
 import { createIntake, type Intake } from "./session-hub.ts";
@@ -31,7 +29,7 @@ let origin: string;
 const clock = new FakeClock("2026-03-01T00:00:00Z");
 
 beforeAll(async () => {
-  database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
+  database = await lifecycleDatabase();
   const { db } = database;
   const sleepers = new Sleepers((error) => {
     throw error;

@@ -3,18 +3,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { OutboxRow } from "../../infra/db/outbox.ts";
 import { FakeClock } from "../../infra/kernel/clock.ts";
 import { openDiskStore } from "../../infra/objects/disk-store.ts";
 import type { ObjectStore } from "../../infra/objects/object-store.ts";
 import { createLogger } from "../../infra/telemetry/logger.ts";
-import { computeEntities } from "../../subgraphs/compute/entities.ts";
 import { logBytes } from "../../subgraphs/compute/log/log-source.ts";
 import { Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
-import { insertAccount, insertPlaced, type Placed } from "../../tests/support/compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "../../tests/support/database.ts";
+import { insertAccount, type Placed } from "../../tests/support/compute-fixtures.ts";
+import type { TestDatabase } from "../../tests/support/database.ts";
 import { jobContext } from "../../tests/support/jobs.ts";
-import { lifecycleDeps, MiniatureHost } from "../../tests/support/miniature-host.ts";
+import { insertHosted, lifecycleDatabase } from "../../tests/support/lifecycle-world.ts";
+import { lifecycleDeps } from "../../tests/support/miniature-host.ts";
 import { commitLogJob } from "./commit-log.ts";
 
 const clock = new FakeClock("2026-03-01T00:00:00Z");
@@ -24,7 +23,7 @@ let objects: ObjectStore;
 let placed: Placed;
 
 beforeAll(async () => {
-  database = await testDatabase([...computeEntities, OutboxRow]);
+  database = await lifecycleDatabase();
   objects = await openDiskStore(folder);
   await insertAccount(database.db, clock.now());
 });
@@ -37,9 +36,9 @@ const LOG = Buffer.concat(["one\n", "two\n", "three\n"].map((line) => Buffer.fro
 const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
 
 beforeEach(async () => {
-  const deps = lifecycleDeps(database.db, clock);
-  placed = await insertPlaced(database.db, clock.now());
-  const host = await MiniatureHost.open(deps, placed);
+  const hosted = await insertHosted(lifecycleDeps(database.db, clock));
+  const { host } = hosted;
+  placed = hosted.placed;
   await host.apply(host.running());
   for (const line of ["one\n", "two\n", "three\n"]) await host.apply(host.log(Buffer.from(line)));
   await host.apply(host.exit(), host.end());

@@ -1,13 +1,11 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { IdempotencyKey } from "../../../infra/db/idempotency.ts";
-import { OutboxRow } from "../../../infra/db/outbox.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
-import { insertAccount, insertPlaced } from "../../../tests/support/compute-fixtures.ts";
-import { type TestDatabase, testDatabase } from "../../../tests/support/database.ts";
-import { lifecycleDeps, MiniatureHost } from "../../../tests/support/miniature-host.ts";
-import { computeEntities } from "../entities.ts";
+import { insertAccount } from "../../../tests/support/compute-fixtures.ts";
+import type { TestDatabase } from "../../../tests/support/database.ts";
+import { insertHosted, lifecycleDatabase } from "../../../tests/support/lifecycle-world.ts";
+import { lifecycleDeps } from "../../../tests/support/miniature-host.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import { WorkloadEvent } from "../workload/workload-event.entity.ts";
 import { runPages } from "./run-pages.ts";
@@ -43,19 +41,18 @@ describe("a run with a live connection", () => {
   const clock = new FakeClock("2026-03-01T00:00:00Z");
   let database: TestDatabase;
   beforeAll(async () => {
-    database = await testDatabase([...computeEntities, OutboxRow, IdempotencyKey]);
+    database = await lifecycleDatabase();
     await insertAccount(database.db, clock.now());
   });
   afterAll(() => database?.close());
 
   async function logging(env: Record<string, string> = { WANDB_ENTITY: "acme", WANDB_PROJECT: "speech" }) {
     const { db } = database;
-    const placed = await insertPlaced(db, clock.now());
+    const { placed, host } = await insertHosted(lifecycleDeps(db, clock));
     await db.sql("update compute.stage set spec = spec || $2::jsonb where workload_id = $1", [
       placed.workloadId,
       JSON.stringify({ env }),
     ]);
-    const host = await MiniatureHost.open(lifecycleDeps(db, clock), placed);
     const seen = async () => {
       const workload = await db.row(Workload, "where t.id = $1", [placed.workloadId]);
       const events = await db.rows(WorkloadEvent, "where t.workload_id = $1 and t.type = 'workload.link_added'", [
