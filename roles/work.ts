@@ -44,6 +44,8 @@ export interface Work {
   suppliers(): Promise<string[]>;
 }
 
+const HELD_STEPS = "Steps of reconcilers that waited in vain for rows that others hold; each is tried again.";
+
 /** Starts the relay, the workers of all jobs and the reconcilers. */
 export async function startWork(parts: Parts, settings: ComputeSettings, market: OfferMarket): Promise<Work> {
   const { db, clock, logger, drain, wakeups } = parts;
@@ -92,6 +94,7 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
   const definitions = jobs.map((job) => job.definition);
   const relay = startRelay({ db, queue, wakeups, definitions, clock, logger, random });
   drain.onClose("relay", () => relay.close());
+  const held = parts.metrics.counter("nodus_held_steps_total", HELD_STEPS, ["reconciler"]);
   const reconcilers = startReconcilers(
     [
       ...[...drivers.values()].flatMap((driver) => [offersReconciler(deps, driver), orphansReconciler(deps, driver)]),
@@ -108,7 +111,7 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
         knownJobs: definitions.map((definition) => definition.name),
       }),
     ],
-    { clock, logger, wakeups, random },
+    { clock, logger, wakeups, random, onHeld: (reconciler, steps) => held.inc({ reconciler }, steps) },
   );
   drain.onClose("reconcilers", () => reconcilers.close());
   return { local, pingQueue: () => queue.ping(), suppliers: () => lively(parts) };

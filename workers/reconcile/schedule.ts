@@ -1,3 +1,4 @@
+import { heldApart } from "../../infra/db/each-step.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import type { Wakeups } from "../../infra/live/wakeups.ts";
 import type { Logger } from "../../infra/telemetry/logger.ts";
@@ -21,6 +22,8 @@ export interface ScheduleOptions {
   wakeups: Pick<Wakeups, "on">;
   /** A number in [0, 1), so that processes do not run in step. */
   random: () => number;
+  /** Told in each round in which steps waited in vain for rows that others hold. */
+  onHeld?: (reconciler: string, steps: number) => void;
 }
 
 export interface Schedule {
@@ -43,7 +46,7 @@ export function startReconcilers(reconcilers: readonly Reconciler[], options: Sc
 }
 
 async function loop(reconciler: Reconciler, options: ScheduleOptions, stop: AbortSignal): Promise<void> {
-  const { clock, logger, random } = options;
+  const { clock, random } = options;
   let wokenAt: Date | null = null;
   let wake = () => {};
   const off = reconciler.topic
@@ -58,8 +61,7 @@ async function loop(reconciler: Reconciler, options: ScheduleOptions, stop: Abor
     try {
       await reconciler.run(stop, woken);
     } catch (err) {
-      if (!stop.aborted)
-        logger.error({ err, reconciler: reconciler.name }, "a reconciler failed; it goes on next time");
+      if (!stop.aborted) tellFailure(reconciler.name, err, options);
     }
     await clock.sleep(REST_MS, stop);
     const early = new AbortController();
@@ -69,4 +71,14 @@ async function loop(reconciler: Reconciler, options: ScheduleOptions, stop: Abor
     wake = () => {};
   }
   off();
+}
+
+/** What waits is no failure, but whoever looks after the platform must hear of it: nothing else says that it is not done. */
+function tellFailure(reconciler: string, err: unknown, { logger, onHeld }: ScheduleOptions): void {
+  const { failures, held } = heldApart([err]);
+  if (failures.length > 0) logger.error({ err, reconciler }, "a reconciler failed; it goes on next time");
+  if (!held) return;
+  const { steps, teamId } = held;
+  onHeld?.(reconciler, steps);
+  logger.warn({ reconciler, steps, teamId }, "steps wait for rows that others hold; they are tried again");
 }
