@@ -40,6 +40,8 @@ export class Order {
   readonly #token: string | null;
   /** Nothing is wanted any more: outputs are not collected. */
   readonly #terminated = new AbortController();
+  /** The host agent stops: outputs that are not saved yet are left to its next life. */
+  readonly #leaving = new AbortController();
   /** Nothing is to be told any more: the session is fenced or unknown, or the spool is broken. */
   #discarded = false;
   #session: OrderSession | null = null;
@@ -113,9 +115,9 @@ export class Order {
     if (!this.#session && !this.#opening) void this.#discard();
   }
 
-  /** The host agent stops: the guest ends, and what the spool holds of that the next life tells. */
+  /** The host agent stops: the guest ends, and what the spool holds of that the next life tells and brings to its end. */
   async shutDown(): Promise<void> {
-    this.#terminated.abort();
+    this.#leaving.abort();
     this.#execution?.stop({ killedBy: "host_shutdown", graceful: false });
     await Promise.race([this.#finished, sleep(SHUTDOWN_MS, undefined, { ref: false })]);
   }
@@ -157,6 +159,7 @@ export class Order {
     );
     this.#execution = execution;
     if (this.#terminated.signal.aborted) execution.stop({ killedBy: "cancel", graceful: false });
+    if (this.#leaving.signal.aborted) execution.stop({ killedBy: "host_shutdown", graceful: false });
     this.#finished = this.#runToEnd(session, execution);
     return this.#finished;
   }
@@ -199,7 +202,10 @@ export class Order {
     const { spool, spec } = session;
     if (exit.killedBy === null && exit.startFailure === null) {
       const record = (fact: Parameters<typeof spool.append>[0]) => spool.append(fact);
-      await collectOutputs(spec, this.#folder.workspace, this.#objects(session), done, record, this.#terminated.signal);
+      const over = AbortSignal.any([this.#terminated.signal, this.#leaving.signal]);
+      await collectOutputs(spec, this.#folder.workspace, this.#objects(session), done, record, over);
+      // An end told now would be that of a run without the outputs that are missing.
+      if (this.#leaving.signal.aborted) return;
     }
     await this.#folder.removeGuestFiles();
     this.#execution?.releaseUid();

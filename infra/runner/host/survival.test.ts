@@ -136,13 +136,16 @@ describe("what a host agent stands", () => {
     expect(order.of("end")[0]?.logBytes).toBe(6);
   });
 
-  it("collects the outputs of a run that ended just before the host agent was killed", async () => {
+  it.each([
+    ["was killed", () => host.killAgent()],
+    ["was told to go", () => host.stopAgent()],
+  ])("collects the outputs of a run that ended just before the host agent %s", async (_, lose) => {
     const order = await host.launch(orderSpec(["sh", "-c", "mkdir outputs; echo data > outputs/f; sleep 1; exit 0"]));
     await until(() => order.of("phase").length === 2, "it runs");
     await host.intake.stop();
     const spool = join(host.folder, "h", "orders", order.spec.orderId, "spool.ndjson");
     await until(() => readFileSync(spool).includes('"type":"exit"'), "it exits");
-    await host.killAgent();
+    await lose();
     await host.intake.start();
     await host.attach();
     await until(() => order.ended, "the next life reports");
