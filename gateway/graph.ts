@@ -111,7 +111,9 @@ export class Graph {
       variables,
       caller: request.caller,
     });
-    return isStream(opened) ? mapStream(opened, (event) => variant.complete(event)) : { errors: opened.errors };
+    return isStream(opened)
+      ? mapStream(opened[Symbol.asyncIterator](), (event) => variant.complete(event))
+      : { errors: opened.errors };
   }
 }
 

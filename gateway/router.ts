@@ -3,18 +3,11 @@ import type { QueryPlan } from "@graphql-hive/router-query-planner";
 import { unifiedGraphHandler, useQueryPlan } from "@graphql-hive/router-runtime";
 import { filterInternalFieldsAndTypes } from "@graphql-tools/federation";
 import type { ExecutionRequest } from "@graphql-tools/utils";
-import {
-  buildSchema,
-  type DocumentNode,
-  type ExecutionResult,
-  GraphQLError,
-  type GraphQLSchema,
-  OperationTypeNode,
-} from "graphql";
+import { buildSchema, type DocumentNode, type ExecutionResult, type GraphQLSchema, OperationTypeNode } from "graphql";
 import { lenient } from "./lenient.ts";
 import type { Caller, SubgraphAnswer, SubgraphRequest, Variables } from "./request.ts";
 import { type PlannedOperation, requestOf, SoleSteps } from "./sole-step.ts";
-import { isStream, mapStream, type Stream } from "./stream.ts";
+import { isStream, mapStream } from "./stream.ts";
 
 /** One run of a plan: of a query, of a mutation, of a subscription's opening or of one of its events. */
 export interface PlanRun {
@@ -50,7 +43,7 @@ export interface Router {
   /** Runs a query or mutation; rejects when it cannot be planned. Nulls are as the subgraphs gave them: results need completion. */
   run(request: RoutedRequest): Promise<ExecutionResult>;
   /** Opens a subscription; a result says why it could not be opened. */
-  open(request: RoutedRequest): Promise<Stream<ExecutionResult> | ExecutionResult>;
+  open(request: RoutedRequest): Promise<SubgraphAnswer>;
 }
 
 /** What travels through the router beside the request. */
@@ -101,10 +94,7 @@ export async function createRouter(
       const { caller, variables } = request;
       const opening: Passage = { caller, answerByMs: answerByMs(), opening: null };
       const sole = await soleSteps.of(request);
-      if (sole) {
-        const source = await execute(sole.subgraph, requestOf(sole, caller, variables), opening);
-        return isStream(source) ? mapStream(source[Symbol.asyncIterator](), (event) => event) : source;
-      }
+      if (sole) return execute(sole.subgraph, requestOf(sole, caller, variables), opening);
       const refused = await pass(request, opening);
       if (!opening.opening) return refused;
       const source = await execute(opening.opening.subgraph, opening.opening.request, opening);
@@ -117,29 +107,28 @@ export async function createRouter(
   };
 }
 
-/** Plans an operation without asking any subgraph; null when it asks none. Throws when it cannot be planned. */
-async function planOf(plan: Execute, { document, operationName }: PlannedOperation): Promise<QueryPlan | null> {
+/**
+ * Plans an operation without asking any subgraph; throws when it cannot be planned. The runtime keeps its plans to itself:
+ * version 1.4 hands one out only to `useQueryPlan`, by the context that the plan ran with. One that no longer does is a
+ * failure at the first operation, as every operation would take the long way and nobody would know.
+ */
+async function planOf(plan: Execute, { document, operationName }: PlannedOperation): Promise<QueryPlan> {
   const context: Passage = { caller: { actor: null, requestId: "" }, answerByMs: 0, planning: true };
+  let failure: unknown;
   try {
     await plan({ document, operationName, variables: {}, context });
   } catch (error) {
-    // The plan is made before its variables are read, and there are none yet.
-    const isAboutVariables = error instanceof GraphQLError || error instanceof AggregateError;
-    if (!isAboutVariables) throw error;
+    failure = error; // with a plan made it is about the variables, of which there are none yet
   }
-  let made: QueryPlan | null = null;
-  const take = (found: QueryPlan | undefined) => {
-    made = found ?? null;
-  };
-  // The router tells a plan only to this plugin of its own, by the context that the plan ran with.
-  const { onExecuteDone } = useQueryPlan({ onQueryPlan: take }).onExecute!({
-    context,
-    args: { document },
-  } as never) as {
-    onExecuteDone: (execution: object) => void;
-  };
-  onExecuteDone({});
-  return made;
+  const made: QueryPlan[] = [];
+  const { onExecute } = useQueryPlan({ onQueryPlan: (found: QueryPlan | undefined) => found && made.push(found) });
+  const hooks = onExecute?.({ context, args: { document } } as never) as
+    | { onExecuteDone?(execution: object): void }
+    | undefined;
+  hooks?.onExecuteDone?.({});
+  const [found] = made;
+  if (!found) throw failure ?? new Error("the router's runtime does not tell the plan that it made");
+  return found;
 }
 
 function dispatch(

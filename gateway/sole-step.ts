@@ -21,10 +21,10 @@ export interface PlannedOperation {
 
 /** Which operations have a sole step: found out once, and kept as long as their document node. */
 export class SoleSteps {
-  readonly #plan: (operation: PlannedOperation) => Promise<QueryPlan | null>;
+  readonly #plan: (operation: PlannedOperation) => Promise<QueryPlan>;
   readonly #known = new WeakMap<DocumentNode, Map<string, SoleStep | null>>();
 
-  constructor(plan: (operation: PlannedOperation) => Promise<QueryPlan | null>) {
+  constructor(plan: (operation: PlannedOperation) => Promise<QueryPlan>) {
     this.#plan = plan;
   }
 
@@ -37,7 +37,7 @@ export class SoleSteps {
     const steps = this.#known.get(document) ?? new Map<string, SoleStep | null>();
     this.#known.set(document, steps);
     // Two first requests at the same time share one node.
-    const step = steps.get(operationName) ?? (plan && soleStep(plan));
+    const step = steps.get(operationName) ?? soleStep(plan);
     steps.set(operationName, step);
     return step;
   }
