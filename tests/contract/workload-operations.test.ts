@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { insertAccount } from "../support/compute-fixtures.ts";
+import { OPERATIONS_ON_A_WORKLOAD } from "../support/workloads.ts";
 import { type FinishedRun, finishedRun } from "./finished-run.ts";
 import { type RestFace, restFace } from "./rest-face.ts";
 
@@ -240,26 +241,17 @@ describe("a workload that ran", () => {
     expect((await face.ask("getWorkload", about())).body.status).toBe("completed");
   });
 
-  it.each([
-    "getWorkload",
-    "cancelWorkload",
-    "listWorkloadEvents",
-    "getWorkloadLogs",
-    "liveLogs",
-    "listWorkloadOutputs",
-    "downloadWorkloadOutput",
-    "listWorkloadArtifacts",
-    "getWorkloadLedger",
-    "getWorkloadRouting",
-    "listWorkloadRLEvents",
-  ])("is not there for another team, nor is one that never was (%s)", async (operationId) => {
-    for (const answer of [
-      await face.ask(operationId, { ...about(), as: "stranger" }),
-      await face.ask(operationId, about("wl_0")),
-      await face.ask(operationId, about("x\u0000")),
-    ])
-      expect([answer.status, answer.body.error]).toEqual([404, "not_found"]);
-  });
+  it.each(OPERATIONS_ON_A_WORKLOAD)(
+    "is not there for another team, nor is one that never was (%s)",
+    async (operationId) => {
+      for (const answer of [
+        await face.ask(operationId, { ...about(), as: "stranger" }),
+        await face.ask(operationId, about("wl_0")),
+        await face.ask(operationId, about("x\u0000")),
+      ])
+        expect([answer.status, answer.body.error]).toEqual([404, "not_found"]);
+    },
+  );
 
   it("ends a waiting one when it is cancelled", async () => {
     const { id } = (await submit(payload, "to cancel".replace(" ", "-"))).body;

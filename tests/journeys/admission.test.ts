@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { anotherTeam } from "../support/another-team.ts";
 import { sharedPlatform } from "../support/platform.ts";
 import { until } from "../support/until.ts";
-import { cancel, ends, script, settles, submit } from "../support/workloads.ts";
+import { cancel, ends, OPERATIONS_ON_A_WORKLOAD, script, settles, submit } from "../support/workloads.ts";
 
 const platform = sharedPlatform();
 
@@ -63,19 +63,7 @@ test("two teams may use the same key, and see nothing of each other", { timeout:
   expect(a).not.toBe(b);
   await Promise.all([ends(mine, a), ends(theirs, b)]);
   const path = { id: a, name: "x" };
-  for (const operation of [
-    "getWorkload",
-    "cancelWorkload",
-    "listWorkloadEvents",
-    "getWorkloadLogs",
-    "liveLogs",
-    "listWorkloadOutputs",
-    "downloadWorkloadOutput",
-    "listWorkloadArtifacts",
-    "getWorkloadLedger",
-    "getWorkloadRouting",
-    "listWorkloadRLEvents",
-  ]) {
+  for (const operation of OPERATIONS_ON_A_WORKLOAD) {
     const { status, body } = await theirs.rest(operation, { path });
     expect([operation, status, body.error]).toEqual([operation, 404, "not_found"]);
     expect([operation, (await mine.as(null).rest(operation, { path })).status]).toEqual([operation, 401]);

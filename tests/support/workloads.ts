@@ -27,6 +27,21 @@ export const EVENTS = `subscription events($id: ID!, $after: Int) {
   workloadEvents(workloadId: $id, after: $after) { cursor complete event { seq type payload } }
 }`;
 
+/** The REST operations about one workload, whose id is in their path. */
+export const OPERATIONS_ON_A_WORKLOAD = [
+  "getWorkload",
+  "cancelWorkload",
+  "listWorkloadEvents",
+  "getWorkloadLogs",
+  "liveLogs",
+  "listWorkloadOutputs",
+  "downloadWorkloadOutput",
+  "listWorkloadArtifacts",
+  "getWorkloadLedger",
+  "getWorkloadRouting",
+  "listWorkloadRLEvents",
+] as const;
+
 /** A workload as the graph tells it; the members are those of the document above. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it member by member
 export type WorkloadState = any;
