@@ -162,21 +162,22 @@ async function lookUntilOver(platform: Platform, inspected: Inspected, plan: Pla
 
 /** Streams of silent work, opened and closed or cut off. */
 async function comeAndGo(client: PlatformClient, plan: Plan, tally: SteadyTally): Promise<void> {
+  let crowd: Crowd | null = null;
   try {
     const id = await submit(client, script("true", { requirements: { gpu: "B200" } }));
     const others = await openStreams(client);
-    const events = Math.ceil(plan.streams / 10);
-    const sockets = Math.ceil((plan.streams - events) / PER_SOCKET);
     const cameAt = performance.now();
-    const crowd = new Crowd(client, { document: LOGS, ids: [id], sockets, perSocket: PER_SOCKET, events });
+    const came = crowdOf(client, id, plan.streams);
+    crowd = came;
     const served = async () => {
-      if (crowd.complaints.size > 0) throw new Error([...crowd.complaints.keys()].join("\n"));
-      return (await openStreams(client)) - others >= crowd.size * 0.99;
+      if (came.complaints.size > 0) throw new Error([...came.complaints.keys()].join("\n"));
+      return (await openStreams(client)) - others >= came.size * 0.99;
     };
-    await until(`${crowd.size} streams are open`, served, { timeoutMs: 2 * PATIENCE_MS, everyMs: 500 });
+    await until(`${came.size} streams are open`, served, { timeoutMs: 2 * PATIENCE_MS, everyMs: 500 });
     const openMs = performance.now() - cameAt;
     tally.longestOpenMs = Math.max(tally.longestOpenMs, openMs);
-    await crowd.leave(tally.crowds % 2 === 0 ? "cut" : "close");
+    crowd = null;
+    await came.leave(tally.crowds % 2 === 0 ? "cut" : "close");
     const leftAt = performance.now();
     // A few belong to the load beside it.
     await until("nothing is held for them", async () => (await openStreams(client)) < 10, { timeoutMs: PATIENCE_MS });
@@ -184,12 +185,19 @@ async function comeAndGo(client: PlatformClient, plan: Plan, tally: SteadyTally)
     tally.crowds++;
     tally.longestLetGoMs = Math.max(tally.longestLetGoMs, tookMs);
     const times = `open after ${openMs.toFixed(0)} ms, nothing was held ${tookMs.toFixed(0)} ms after they went`;
-    plan.say(`${crowd.size} streams: ${times}`);
+    plan.say(`${came.size} streams: ${times}`);
     await cancel(client, id);
   } catch (error) {
     tally.failures.push(`streams: ${(error as Error).message}`);
     plan.say(`FAILED streams: ${(error as Error).stack}`);
+    await crowd?.leave("cut").catch((left) => plan.say(`they could not be cut off: ${(left as Error).message}`));
   }
+}
+
+function crowdOf(client: PlatformClient, id: string, streams: number): Crowd {
+  const events = Math.ceil(streams / 10);
+  const sockets = Math.ceil((streams - events) / PER_SOCKET);
+  return new Crowd(client, { document: LOGS, ids: [id], sockets, perSocket: PER_SOCKET, events });
 }
 
 export function mib(bytes: number): string {
