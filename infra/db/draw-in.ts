@@ -24,8 +24,8 @@ const BATCH = 1_000;
 
 /**
  * After the wall clock was set back, whatever was due by then would wait until it has caught up. This draws in every time
- * that lies farther ahead than any could be written now, `$1`; clocks of several machines may differ by
- * `LIMITS.clockStepMs`. Answers how many rows of which columns it drew in. One statement when there are none.
+ * that lies farther ahead than any machine could write now, `$1`, whose clock is at most `LIMITS.clockSkewMs` ahead of
+ * this one's. Answers how many rows of which columns it drew in. One statement when there are none.
  */
 export async function drawIn(
   db: Pick<Database, "sql">,
@@ -50,8 +50,8 @@ export async function drawIn(
 
 /** The first comparison is one that an index of the column answers. */
 function farAhead({ table, column, where, farthestMs }: AwaitedTime): string {
-  return `${table} t where t.${column} > ${inFuture(LIMITS.clockStepMs)} and (${where})
-    and t.${column} > ${inFuture(`(${farthestMs}) + ${LIMITS.clockStepMs}`)}`;
+  return `${table} t where t.${column} > ${inFuture(LIMITS.clockSkewMs)} and (${where})
+    and t.${column} > ${inFuture(`(${farthestMs}) + ${LIMITS.clockSkewMs}`)}`;
 }
 
 function inFuture(ms: number | string): string {

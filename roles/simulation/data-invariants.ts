@@ -25,7 +25,7 @@ export const DATA_ALWAYS: Readonly<Record<string, string>> = {
 };
 
 const WAIT_MS = `case when d.tries = 0 then 0
-  else (array[${RETRY_WAITS_MS.join(", ")}])[least(d.tries, ${RETRY_WAITS_MS.length})] end + ${LIMITS.clockStepMs}`;
+  else (array[${RETRY_WAITS_MS.join(", ")}])[least(d.tries, ${RETRY_WAITS_MS.length})] end + ${LIMITS.clockSkewMs}`;
 
 /**
  * Teams with something to send, by a text that is another one after every attempt, and deliveries whose next try lies

@@ -8,6 +8,7 @@ import type { Outcome } from "../../infra/queue/implement-job.ts";
 import { allEntities } from "../../roles/entities.ts";
 import { AccountEvent } from "../../subgraphs/data/account-event/account-event.entity.ts";
 import { appendAccountEvent } from "../../subgraphs/data/account-event/append-account-event.ts";
+import { CLAIM_MS } from "../../subgraphs/data/delivery/attempt.commands.ts";
 import { WebhookDelivery } from "../../subgraphs/data/delivery/delivery.entity.ts";
 import { queueDeliveries } from "../../subgraphs/data/delivery/queue-deliveries.ts";
 import { RETRY_WAITS_MS } from "../../subgraphs/data/delivery/retry-schedule.ts";
@@ -289,7 +290,7 @@ test("a job that was lost is queued again, and a sender that died is followed by
   await expect(dead.body({ deliveryId: id! }, jobContext({ db: database.db, clock }))).rejects.toThrow("killed");
   await work();
   expect(receiver.received).toHaveLength(1);
-  await clock.advance(2 * LIMITS.webhookAnswerMs);
+  await clock.advance(CLAIM_MS);
   await work();
   expect(receiver.received.map(({ headers }) => headers["x-nodus-attempt"])).toEqual(["1", "2"]);
   expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);

@@ -24,7 +24,7 @@ export interface LeaseWatchDeps {
 }
 
 /** Many reports in a lease: it outlives a database that is gone for a while, or a process that is held up. */
-const REPORT_EVERY_MS = 2_000;
+export const REPORT_EVERY_MS = 2_000;
 
 /** Reports work while it is under way, and cuts it off when its time is over, when it is stale or may not go on. */
 export class LeaseWatch {

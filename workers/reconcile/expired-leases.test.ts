@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { OutboxRow } from "../../infra/db/outbox.ts";
-import { FakeClock } from "../../infra/kernel/clock.ts";
+import { type Clock, FakeClock } from "../../infra/kernel/clock.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { computeEntities } from "../../subgraphs/compute/entities.ts";
 import { beat } from "../../subgraphs/compute/lifecycle/session.commands.ts";
@@ -16,13 +16,36 @@ afterEach(() => database.close());
 
 const HOUR_MS = 3_600_000;
 
+/** The clock of another machine, whose time of day is off. */
+class SkewedClock implements Clock {
+  readonly #clock: Clock;
+  readonly #aheadMs: number;
+
+  constructor(clock: Clock, aheadMs: number) {
+    this.#clock = clock;
+    this.#aheadMs = aheadMs;
+  }
+
+  now(): Date {
+    return new Date(this.#clock.now().getTime() + this.#aheadMs);
+  }
+
+  monotonicMs(): number {
+    return this.#clock.monotonicMs();
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#clock.sleep(ms, signal);
+  }
+}
+
 /** A host that runs its command, and the reconciler of a process that has been up for long. */
 async function runningHost() {
   database = await testDatabase([...computeEntities, OutboxRow]);
   const { db } = database;
   const clock = new FakeClock("2026-03-01T00:00:00Z");
   const deps = lifecycleDeps(db, clock);
-  const started = () => leaseReconciler({ db, clock, settings: computeSettings });
+  const started = (of: Clock = clock) => leaseReconciler({ db, clock: of, settings: computeSettings });
   const longUp = started();
   await clock.advance(HOUR_MS);
   await insertAccount(db, clock.now());
@@ -35,15 +58,43 @@ async function runningHost() {
     return (await db.row(Placement, "where t.id = $1", [placed.placementId]))!.state;
   };
   const restarted = () => ({ round: roundOf(started()) });
-  return { clock, round: roundOf(longUp), restarted, beat: () => beat(deps, host.session) };
+  const roundOn = (of: Clock) => roundOf(started(of));
+  return { clock, round: roundOf(longUp), restarted, roundOn, beat: () => beat(deps, host.session) };
 }
 
-test("a host that is silent for a whole lease loses its generation", async () => {
+/** From the last sign of life to the verdict. */
+const SILENCE_MS = computeSettings.leaseMs + LIMITS.clockSkewMs;
+
+test("a host that is silent for a whole lease loses its generation, once no machine's clock can say otherwise", async () => {
   const { clock, round } = await runningHost();
   expect(await round()).toBe("running");
   await clock.advance(computeSettings.leaseMs);
+  expect(await round()).toBe("running");
+  await clock.advance(LIMITS.clockSkewMs);
   expect(await round()).toBe("ended");
 });
+
+/** Machines whose wall clocks are off from the one of the machine that gives leases. */
+test.each([-HOUR_MS, -LIMITS.clockSkewMs, LIMITS.clockSkewMs])(
+  "a machine whose clock is off by %i ms ends no generation whose host is heard now and then",
+  async (offMs) => {
+    const { clock, roundOn, beat } = await runningHost();
+    const elsewhere = roundOn(new SkewedClock(clock, offMs));
+    await clock.advance(HOUR_MS);
+    await beat();
+    for (let n = 0; n < 6; n++) {
+      await clock.advance(computeSettings.leaseMs / 2);
+      await beat();
+      expect(await elsewhere()).toBe("running");
+    }
+    await clock.advance(computeSettings.leaseMs - 2 * LIMITS.heartbeatIntervalMs);
+    expect(await elsewhere()).toBe("running");
+    await clock.advance(SILENCE_MS);
+    await elsewhere();
+    await clock.advance(SILENCE_MS);
+    expect(await elsewhere()).toBe("ended");
+  },
+);
 
 test("a wall clock that is set an hour ahead ends nobody who is heard within a lease", async () => {
   const { clock, round, beat } = await runningHost();

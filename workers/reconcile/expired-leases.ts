@@ -2,13 +2,17 @@ import type { Database, Tx } from "../../infra/db/database.ts";
 import { eachStep } from "../../infra/db/each-step.ts";
 import { teamsInTurn } from "../../infra/db/teams-in-turn.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
+import { LIMITS } from "../../infra/kernel/limits.ts";
 import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
 import { ofTeam } from "../compute/team-bounds.ts";
 import { ClockSteps } from "./clock-steps.ts";
+import { type Lease, LeasesAhead } from "./leases-ahead.ts";
 import type { Reconciler } from "./schedule.ts";
 
-/** Leases that one round looks at. */
+/** Generations that one round ends. */
 const BATCH = 100;
+/** Leases beyond what can be given now that one round looks at: all there are after the clock was set back. */
+const AHEAD_BATCH = 10_000;
 
 const EVERY_MS = 2_000;
 /** After a start hosts come back first: what they have spooled is worth more than a quick verdict. */
@@ -21,57 +25,70 @@ export interface LeaseDeps {
 }
 
 /**
- * Ends generations whose host has not been heard for a whole lease. Leases are told by the wall clock: after that was
- * set, hosts have one lease to be heard again before any verdict.
+ * Ends generations whose host has not been heard for a whole lease. Leases are told by the wall clock of whoever gave
+ * them, which may be behind this one by `LIMITS.clockSkewMs`: only a lease that has been over for that long is over. After
+ * the clock was set, hosts have one lease to be heard again before any verdict.
  */
-export function leaseReconciler({ db, clock, settings }: LeaseDeps): Reconciler {
+export function leaseReconciler({ db, clock, settings: { leaseMs } }: LeaseDeps): Reconciler {
   const startedAtMs = clock.monotonicMs();
   const steps = new ClockSteps(clock);
+  const leasesAhead = new LeasesAhead();
   return {
     name: "expired leases",
     everyMs: EVERY_MS,
     run: async () => {
-      const steady = steps.sinceStepMs() > settings.leaseMs;
-      const upMs = clock.monotonicMs() - startedAtMs;
-      if (!steady || upMs < START_GRACE_MS) return;
+      const isSteady = steps.sinceStepMs() > leaseMs;
       const now = clock.now();
-      // A process that has not been up for a whole lease cannot know when the clock was set.
-      const farthest = upMs > settings.leaseMs ? new Date(now.getTime() + 2 * settings.leaseMs) : null;
-      await loseExpiredLeases(db, now, farthest);
+      const ahead = await leasesBeyond(db, new Date(now.getTime() + leaseMs + LIMITS.clockSkewMs));
+      const unchanged = leasesAhead.unchanged(ahead, leaseMs, clock.monotonicMs());
+      const isUp = clock.monotonicMs() - startedAtMs >= START_GRACE_MS;
+      await eachStep([
+        () => loseGenerations(db, unchanged.slice(0, BATCH), now),
+        async () => {
+          if (isSteady && isUp) await loseExpiredLeases(db, new Date(now.getTime() - LIMITS.clockSkewMs), now);
+        },
+      ]);
     },
   };
 }
 
 /**
- * Ends generations whose lease is over. The host kills its guest before the lease ends, so an expired lease is proof
- * that nothing of the generation runs. So is one that ends beyond `farthest`: nobody was given that much ahead, so it was
- * given before the wall clock was set back, and the host has not been heard since. Returns how many were ended.
+ * Ends generations whose lease was over before `overBefore`. The host kills its guest before the lease ends, so that is
+ * proof that nothing of the generation runs.
  */
-export async function loseExpiredLeases(db: Database, now: Date, farthest: Date | null = null): Promise<number> {
-  const expired = await db.sql<{ id: string; tenant_id: string }>(
-    `select id, tenant_id from compute.placement where state in ('provisioning', 'running') and ${EXPIRED}
-     order by ${teamsInTurn("tenant_id", "lease_expires_at, id")} limit ${BATCH}`,
-    [now, farthest],
-  );
-  const lose = ({ id, tenant_id }: (typeof expired)[number]) =>
-    db.command((tx) => loseIfStillExpired(tx, id, now, farthest), ofTeam(tenant_id));
-  await eachStep(expired.map((placement) => () => lose(placement)));
-  return expired.length;
+export async function loseExpiredLeases(db: Database, overBefore: Date, now = overBefore): Promise<void> {
+  await loseGenerations(db, await leasesThat(db, "lease_expires_at < $1", overBefore, BATCH), now);
 }
 
-/** `$1` now, `$2` the end that no lease given now can have; null when it is not known. */
-const EXPIRED = "(lease_expires_at < $1::timestamptz or lease_expires_at > $2::timestamptz)";
+function leasesBeyond(db: Database, farthest: Date): Promise<Lease[]> {
+  return leasesThat(db, "lease_expires_at > $1", farthest, AHEAD_BATCH);
+}
 
-async function loseIfStillExpired(tx: Tx, placementId: string, now: Date, farthest: Date | null): Promise<void> {
+function leasesThat(db: Database, condition: string, at: Date, limit: number): Promise<Lease[]> {
+  return db.sql<Lease>(
+    `select id, tenant_id as "tenantId", lease_expires_at as "expiresAt" from compute.placement
+     where state in ('provisioning', 'running') and ${condition}
+     order by ${teamsInTurn("tenant_id", "lease_expires_at, id")} limit ${limit}`,
+    [at],
+  );
+}
+
+async function loseGenerations(db: Database, leases: readonly Lease[], now: Date): Promise<void> {
+  const loseOf = (lease: Lease) => () => db.command((tx) => loseUnlessHeard(tx, lease, now), ofTeam(lease.tenantId));
+  await eachStep(leases.map(loseOf));
+}
+
+async function loseUnlessHeard(tx: Tx, { id: placementId, expiresAt }: Lease, now: Date): Promise<void> {
   const [row] = await tx.sql<{ workload_id: string }>("select workload_id from compute.placement where id = $1", [
     placementId,
   ]);
   if (!row) return;
   await tx.sql("select 1 from compute.workload where id = $1 for update", [row.workload_id]);
-  // Read again under the lock: a heartbeat may have come in between.
+  // Read again under the lock: a heartbeat, which writes another end, may have come in between.
   const [still] = await tx.sql(
-    `select 1 from compute.placement where id = $3 and state in ('provisioning', 'running') and ${EXPIRED} for update`,
-    [now, farthest, placementId],
+    `select 1 from compute.placement
+     where id = $1 and state in ('provisioning', 'running') and lease_expires_at = $2 for update`,
+    [placementId, expiresAt],
   );
   if (still) await loseGeneration(tx, { placementId, trigger: "host_lost", now });
 }

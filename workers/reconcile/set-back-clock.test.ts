@@ -6,6 +6,7 @@ import { allEntities } from "../../roles/entities.ts";
 import { RETRY_WAITS_MS } from "../../subgraphs/data/delivery/retry-schedule.ts";
 import { computeSettings } from "../../tests/support/compute-fixtures.ts";
 import { type TestDatabase, testDatabase } from "../../tests/support/database.ts";
+import { FilledRows } from "../../tests/support/filled-rows.ts";
 import { setBackClock } from "./set-back-clock.ts";
 
 const NOW = new Date("2026-03-01T00:00:00Z");
@@ -13,14 +14,10 @@ const HOUR_MS = 3_600_000;
 const TIMES = awaitedTimes(computeSettings);
 
 let database: TestDatabase;
+let rows: FilledRows;
 beforeAll(async () => {
   database = await testDatabase(allEntities);
-  // The rows here are about their times alone; what else stands in them is nonsense.
-  const checks = await database.db.sql<{ statement: string }>(
-    `select format('alter table %s drop constraint %I', conrelid::regclass, conname) as statement from pg_constraint
-     where contype = 'c' and conrelid <> 0`,
-  );
-  for (const { statement } of checks) await database.db.sql(statement);
+  rows = await FilledRows.in(database.db, NOW);
 });
 afterAll(() => database?.close());
 
@@ -45,37 +42,6 @@ const WAITED_FOR: Readonly<Record<string, Record<string, unknown>>> = {
 /** A column besides the key that no two rows may agree in. */
 const UNIQUE: Readonly<Record<string, string>> = { "compute.stage": "workload_id", "data.sink_load": "name" };
 
-const FILLERS: Readonly<Record<string, unknown>> = {
-  boolean: false,
-  jsonb: "{}",
-  bytea: Buffer.alloc(0),
-  ARRAY: [],
-  text: "",
-  "timestamp with time zone": NOW,
-};
-
-/** Columns that need a value. */
-function columnsOf(table: string): Promise<{ column: string; type: string }[]> {
-  return database.db.sql(
-    `select column_name as column, data_type as type from information_schema.columns
-     where table_schema || '.' || table_name = $1 and is_nullable = 'NO'
-       and (column_default is null or data_type like 'timestamp%')`,
-    [table],
-  );
-}
-
-/** Writes a row with these columns, and something in every other one that needs a value. */
-async function insert(table: string, given: Record<string, unknown>): Promise<void> {
-  const needed = await columnsOf(table);
-  const filled = Object.fromEntries(needed.map(({ column, type }) => [column, FILLERS[type] ?? 0]));
-  const row = { ...filled, ...given };
-  const places = Object.keys(row).map((_, i) => `$${i + 1}`);
-  await database.db.sql(
-    `insert into ${table} (${Object.keys(row).join(", ")}) values (${places.join(", ")})`,
-    Object.values(row),
-  );
-}
-
 /** A row that waits for a time. */
 async function waiting(
   { table, key, column, where }: AwaitedTime,
@@ -84,7 +50,7 @@ async function waiting(
 ): Promise<void> {
   const over = where.includes("('failed', 'ended')") && !where.includes("not in") ? { state: "failed" } : {};
   const unique = UNIQUE[table];
-  await insert(table, {
+  await rows.insert(table, {
     [key]: id,
     ...(unique && { [unique]: id }),
     ...WAITED_FOR[`${table}.${column}`],
@@ -94,8 +60,8 @@ async function waiting(
 }
 
 async function timesOf({ table, key, column }: AwaitedTime): Promise<Record<string, Date>> {
-  const rows = await database.db.sql<{ id: string; at: Date }>(`select ${key} as id, ${column} as at from ${table}`);
-  return Object.fromEntries(rows.map(({ id, at }) => [id, at]));
+  const found = await database.db.sql<{ id: string; at: Date }>(`select ${key} as id, ${column} as at from ${table}`);
+  return Object.fromEntries(found.map(({ id, at }) => [id, at]));
 }
 
 /** One round of the reconciler; answers what it drew in. */
@@ -121,14 +87,14 @@ test.each(TIMES.map((time) => ({ name: `${time.table}.${time.column}`, where: ti
   "$name where $where is drawn in when it lies farther ahead than it can be written, and otherwise left alone",
   async ({ name, time }) => {
     await database.db.sql(`truncate ${time.table}, compute.offer`);
-    await insert("compute.offer", { id: "offer", expected_boot_seconds: 100 });
+    await rows.insert("compute.offer", { id: "offer", expected_boot_seconds: 100 });
     const isOutbox = time.table === "infra.outbox";
     const written = (at: Date) => (isOutbox ? { created_at: at } : {});
     await waiting(time, "far", { ...written(ahead(13 * HOUR_MS)), [time.column]: ahead(14 * HOUR_MS) });
     const farthestMs = isOutbox ? HOUR_MS : await evaluated(time.farthestMs, time.table);
     const graceMs = await evaluated(time.graceMs, time.table);
-    const near = ahead(farthestMs + LIMITS.clockStepMs);
-    await waiting(time, "near", { ...written(ahead(LIMITS.clockStepMs)), [time.column]: near });
+    const near = ahead(farthestMs + LIMITS.clockSkewMs);
+    await waiting(time, "near", { ...written(ahead(LIMITS.clockSkewMs)), [time.column]: near });
     expect(await round()).toEqual({ [name]: 1 });
     expect(await timesOf(time)).toEqual({ near, far: ahead(graceMs) });
     expect(await round()).toEqual({});
@@ -154,7 +120,7 @@ test("a delivery is due as soon as it lies beyond the wait of its try, however l
   await database.db.sql(`truncate ${time.table}`);
   for (const [tries, waitMs] of [0, ...RETRY_WAITS_MS, RETRY_WAITS_MS.at(-1)!].entries()) {
     await waiting(time, `waits-${tries}`, { tries, due_at: ahead(waitMs) });
-    await waiting(time, `far-${tries}`, { tries, due_at: ahead(waitMs + LIMITS.clockStepMs + 1) });
+    await waiting(time, `far-${tries}`, { tries, due_at: ahead(waitMs + LIMITS.clockSkewMs + 1) });
   }
   await round();
   const due = Object.entries(await timesOf(time)).filter(([, at]) => at <= NOW);
@@ -165,18 +131,18 @@ test("a delivery is due as soon as it lies beyond the wait of its try, however l
 
 test("a quarantine from before the clock was set back ends, and its supplier's version tells the other processes", async () => {
   await database.db.sql("truncate compute.offer, compute.supplier");
-  await insert("compute.supplier", { id: "s", version: 4, seen_at: NOW });
+  await rows.insert("compute.supplier", { id: "s", version: 4, seen_at: NOW });
   const quarantined = (id: string, failures: number, ms: number) =>
-    insert("compute.offer", {
+    rows.insert("compute.offer", {
       ...{ id, sku: id, supplier: "s", failures_in_row: failures, quarantined_until: ahead(ms), version: 3 },
     });
   const { offerQuarantineMs } = computeSettings;
   await quarantined("first", 1, offerQuarantineMs);
   await quarantined("second", 2, 2 * offerQuarantineMs);
-  await quarantined("far", 1, offerQuarantineMs + LIMITS.clockStepMs + 1);
+  await quarantined("far", 1, offerQuarantineMs + LIMITS.clockSkewMs + 1);
   await round();
-  const rows = await database.db.sql("select id, quarantined_until as until, version from compute.offer order by id");
-  expect(rows).toEqual([
+  const offers = await database.db.sql("select id, quarantined_until as until, version from compute.offer order by id");
+  expect(offers).toEqual([
     { id: "far", until: NOW, version: 5 },
     { id: "first", until: ahead(offerQuarantineMs), version: 3 },
     { id: "second", until: ahead(2 * offerQuarantineMs), version: 3 },

@@ -27,7 +27,10 @@ export function setBackClock({ db, clock, logger, settings, times }: SetBackCloc
       const drawn = await drawIn(db, times, now);
       const offers = await recallQuarantines(db, settings, now);
       if (Object.keys(drawn).length > 0 || offers > 0)
-        logger.warn({ drawn, offers }, "the wall clock was set back: what waited for times ahead is due");
+        logger.warn(
+          { drawn, offers },
+          "the wall clock was set back, or another machine's is ahead: what waited for times beyond is due",
+        );
     },
   };
 }

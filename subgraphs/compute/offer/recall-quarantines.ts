@@ -11,7 +11,7 @@ export async function recallQuarantines(
   { offerQuarantineMs }: Pick<ComputeSettings, "offerQuarantineMs">,
   now: Date,
 ): Promise<number> {
-  const values = [now, offerQuarantineMs, LIMITS.offerQuarantineMaxMs, LIMITS.clockStepMs];
+  const values = [now, offerQuarantineMs, LIMITS.offerQuarantineMaxMs, LIMITS.clockSkewMs];
   const far = await db.sql<{ id: string; supplier: string }>(
     `select id, supplier from compute.offer o where ${FAR_AHEAD} order by supplier, id`,
     values,

@@ -66,7 +66,7 @@ async function rests(tx: Tx, { tenantId, type, now }: OfferedEvent & { type: Acc
   );
   const recent = await tx.sql(
     "select 1 from data.account_event where tenant_id = $1 and type = $2 and created_at > $3 and created_at < $4 limit 1",
-    [tenantId, type, new Date(now.getTime() - restMs), new Date(now.getTime() + LIMITS.clockStepMs)],
+    [tenantId, type, new Date(now.getTime() - restMs), new Date(now.getTime() + LIMITS.clockSkewMs)],
   );
   return recent.length > 0;
 }

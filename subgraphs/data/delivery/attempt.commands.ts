@@ -8,7 +8,7 @@ import { WebhookDelivery } from "./delivery.entity.ts";
 import { nextTryAt } from "./retry-schedule.ts";
 
 /** An attempt that may be under way for longer than this has died with its sender. */
-export const CLAIM_MS = 2 * LIMITS.webhookAnswerMs;
+export const CLAIM_MS = LIMITS.webhookAnswerMs + LIMITS.clockSkewMs + LIMITS.lockWaitMs;
 
 /** One attempt to make. */
 export interface ClaimedAttempt {
