@@ -97,7 +97,7 @@ export const SETTINGS = {
   databasePoolSize: given(
     "NODUS_DATABASE_POOL",
     "20",
-    "Most database connections of one process for commands and reads.",
+    "Most database connections of one process for commands and reads; commands of one team have half of them.",
     wholeNumber(2, 500),
   ),
   redisUrl: secret(
