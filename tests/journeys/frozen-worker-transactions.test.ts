@@ -2,28 +2,12 @@ import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { anotherTeam } from "../support/another-team.ts";
-import { Deployment, type Layout } from "../support/deployment.ts";
 import type { PlatformClient } from "../support/platform-client.ts";
+import { startTwoWorkers, type TwoWorkers } from "../support/two-workers.ts";
 import { until } from "../support/until.ts";
 import { cancel, ends, reaches, script, settles, stateOf, submit } from "../support/workloads.ts";
 
-type Name = "graph" | "worker" | "worker-2" | "host-agent";
-const LAYOUT = {
-  processes: {
-    graph: { args: ["up"], settings: { NODUS_ROLES: "gateway,intake,compute,sandboxes,rl,pools,data" } },
-    worker: { args: ["worker"] },
-    "worker-2": { args: ["worker"] },
-    "host-agent": { args: ["host-agent"] },
-  },
-  environment: (originOf) => ({
-    NODUS_PUBLIC_URL: originOf("graph"),
-    NODUS_INTAKE_URL: originOf("graph"),
-    NODUS_CPU_FALLBACK: "1",
-    NODUS_LOCAL_CAPACITY: "attach",
-  }),
-} satisfies Layout<Name>;
-
-let deployment: Deployment<Name>;
+let deployment: TwoWorkers;
 let mine: PlatformClient;
 let theirs: PlatformClient;
 let myTeam: string;
@@ -32,7 +16,7 @@ let holder: pg.Client;
 let keeper: pg.Client;
 
 beforeAll(async () => {
-  deployment = await Deployment.laidOut<Name>(LAYOUT, {});
+  deployment = await startTwoWorkers();
   const databaseUrl = deployment.environment().DATABASE_URL!;
   const platform = { databaseUrl, admin: deployment.admin("graph") };
   ({ client: mine, teamId: myTeam } = await anotherTeam(platform));

@@ -3,36 +3,22 @@ import path from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { LIMITS } from "../../infra/kernel/limits.ts";
-import { Deployment, type Layout } from "../support/deployment.ts";
 import type { PlatformClient } from "../support/platform-client.ts";
 import { startTlsPostgres, type TlsPostgres } from "../support/tls-postgres.ts";
+import { startTwoWorkers, type TwoWorkers } from "../support/two-workers.ts";
 import { until } from "../support/until.ts";
 import { script, settles, submit } from "../support/workloads.ts";
 
-type Name = "graph" | "worker" | "worker-2" | "host-agent";
-const LAYOUT = {
-  processes: {
-    graph: { args: ["up"], settings: { NODUS_ROLES: "gateway,intake,compute,sandboxes,rl,pools,data" } },
-    worker: { args: ["worker"] },
-    "worker-2": { args: ["worker"] },
-    "host-agent": { args: ["host-agent"] },
-  },
-  environment: (originOf) => ({
-    NODUS_PUBLIC_URL: originOf("graph"),
-    NODUS_INTAKE_URL: originOf("graph"),
-    NODUS_CPU_FALLBACK: "1",
-    NODUS_LOCAL_CAPACITY: "attach",
-    NODUS_ALLOW_PRIVATE_HOSTS: "localhost",
-  }),
-} satisfies Layout<Name>;
-
-let deployment: Deployment<Name>;
+let deployment: TwoWorkers;
 let postgres: TlsPostgres;
 let admin: PlatformClient;
 let psql: pg.Client;
 
 beforeAll(async () => {
-  [postgres, deployment] = await Promise.all([startTlsPostgres(), Deployment.laidOut<Name>(LAYOUT, {})]);
+  [postgres, deployment] = await Promise.all([
+    startTlsPostgres(),
+    startTwoWorkers({ NODUS_ALLOW_PRIVATE_HOSTS: "localhost" }),
+  ]);
   admin = deployment.admin("graph");
   await admin.rest("putSecret", { body: { name: "SHOP", value: postgres.secret() } });
   const connection = { name: "shop", kind: "postgres", secret: "SHOP", scope: "readwrite" };
