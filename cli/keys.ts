@@ -4,7 +4,11 @@ import { mintApiKey, revokeApiKey } from "../subgraphs/compute/api-key/api-key.c
 import { ApiKey } from "../subgraphs/compute/api-key/api-key.entity.ts";
 import { ClientError } from "./client.ts";
 import { teamOf, withDatabase } from "./operator-database.ts";
+import { note } from "./progress.ts";
 import { table, timeText } from "./table.ts";
+
+/** How many keys a list shows at most. */
+const LISTED = 1_000;
 
 interface TeamOption {
   team?: string;
@@ -54,18 +58,20 @@ export function mintKey(
 export function listKeys(settings: Settings, options: TeamOption): Promise<void> {
   return withDatabase(settings, async (db) => {
     const teamId = await teamOf(db, options.team);
-    const keys = await db.rows(ApiKey, "where t.team_id = $1 order by t.created_at desc limit 1000", [teamId]);
-    const now = new Date();
-    const cells = keys.map((key) => [
-      key.id,
-      `…${key.lastFour}`,
-      key.revokedAt ? "revoked" : key.expiresAt && key.expiresAt < now ? "expired" : "active",
-      key.lastUsedAt ? timeText(key.lastUsedAt) : "never",
-      key.name,
-      key.scopes.join(" "),
+    const keys = await db.rows(ApiKey, "where t.team_id = $1 order by t.created_at desc limit $2", [
+      teamId,
+      LISTED + 1,
     ]);
+    const now = new Date();
+    const cells = keys.slice(0, LISTED).map((key) => cellsOf(key, now));
     process.stdout.write(table([["ID", "KEY", "STATE", "LAST USED", "NAME", "SCOPES"], ...cells]));
+    if (keys.length > LISTED) note(`There are more; these are the newest ${LISTED}.`);
   });
+}
+
+function cellsOf({ id, lastFour, revokedAt, expiresAt, lastUsedAt, name, scopes }: ApiKey, now: Date): string[] {
+  const state = revokedAt ? "revoked" : expiresAt && expiresAt < now ? "expired" : "active";
+  return [id, `…${lastFour}`, state, lastUsedAt ? timeText(lastUsedAt) : "never", name, scopes.join(" ")];
 }
 
 /** Revokes a key. */
