@@ -46,11 +46,17 @@ export class LogReader {
   /** Bytes of each generation that were written; more than there are once its end was told. */
   readonly #written = new Map<string, number>();
   #after: string | null = null;
+  #isComplete = false;
 
   constructor(client: Client, workloadId: string, line: WaitLine) {
     this.#client = client;
     this.#workloadId = workloadId;
     this.#line = line;
+  }
+
+  /** The end of the log was told. */
+  get isComplete(): boolean {
+    return this.#isComplete;
   }
 
   /** Whether everything before a place was written. */
@@ -76,6 +82,7 @@ export class LogReader {
         silence?.refresh();
         this.#write(item);
         onItem?.();
+        this.#isComplete = item.complete;
         if (item.complete || (upTo && this.isPast(upTo))) return true;
       }
     } finally {

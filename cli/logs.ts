@@ -31,7 +31,7 @@ export async function showLogs(
     }
     printed = await patience.through(() => printedSoFar(client, workloadId));
   }
-  if (printed.isWhole) return;
+  if (reader.isComplete) return;
   if (!printed.place) note(`It has printed nothing so far: it is ${printed.status}.`);
   else if (isOver(printed.status)) note("[the end of the log is not here yet]");
 }

@@ -55,7 +55,8 @@ export async function tellWaits(
   workloadId: string,
   tell: (sentence: string) => void,
   stop: AbortSignal,
-  patience = new Patience({ tell: () => {} }), // whoever reads the log beside it tells of losses
+  // Whoever reads the log beside it tells of losses; and the command may have been one that is not to be given again.
+  patience = new Patience({ tell: () => {}, later: `nodus logs -f ${workloadId} tells them again` }),
 ): Promise<void> {
   const told = new Set<string>();
   const over = new Set<string>();

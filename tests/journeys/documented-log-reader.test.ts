@@ -8,8 +8,9 @@ vi.setConfig({ testTimeout: 60_000 });
 const LINES = ["one\n", "two\n", "three\n"];
 
 /** Everything after the cursor, which counts lines here. */
-function rest({ variables, next }: ScriptedStream): void {
+function rest({ variables, next, complete }: ScriptedStream): void {
   for (let n = Number(variables.after ?? 0); n < LINES.length; n++) next(line(n));
+  complete();
 }
 
 function line(n: number) {
