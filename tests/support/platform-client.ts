@@ -126,7 +126,9 @@ export class PlatformClient {
       body: JSON.stringify({ query, variables }),
       signal: abort.signal,
     });
-    if (response.status !== 200) throw new Error(`the stream answered ${response.status}: ${await response.text()}`);
+    const { status } = response;
+    if (status !== 200)
+      throw Object.assign(new Error(`the stream answered ${status}: ${await response.text()}`), { status });
     const waiting: { event?: string | undefined; data: string }[] = [];
     const parser = createParser({ onEvent: (event) => waiting.push(event) });
     const decoder = new TextDecoder();
@@ -149,8 +151,13 @@ export class PlatformClient {
   }
 }
 
+/** The data of one item; its first error is thrown with its code and its status, null where it has none. */
 function dataOf({ data, errors = [] }: Partial<GraphAnswer>): Open {
   const [first] = errors;
-  if (first) throw Object.assign(new Error(first.message), { code: first.extensions?.code });
+  if (first) throw Object.assign(new Error(first.message), statusOf(first));
   return data;
+}
+
+function statusOf({ extensions }: GraphError) {
+  return { code: extensions?.code, status: extensions?.status ?? null };
 }
