@@ -91,10 +91,11 @@ test("a process that is frozen in the middle of a command loses what it holds, a
   await until(
     "the command waits",
     async () => {
-      const { rowCount } = await psql.query(
+      // Outside psql's transaction, which would see the same each time.
+      const waiting = await deployment.sql(
         "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
       );
-      return rowCount === 1;
+      return waiting.length === 1;
     },
     { everyMs: 5 },
   );

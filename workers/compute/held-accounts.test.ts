@@ -2,12 +2,14 @@ import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Driver } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
+import { DONE } from "../../infra/queue/implement-job.ts";
 import { openAccount } from "../../subgraphs/compute/account/account.commands.ts";
 import { insertPlaced, insertWorkload, TENANT } from "../../tests/support/compute-fixtures.ts";
+import { jobContext } from "../../tests/support/jobs.ts";
 import { CPU_KIND } from "../../tests/support/market-kinds.ts";
 import { inUse, type MarketWorld, marketWorld, reconcileOnce, withCalls } from "../../tests/support/market-world.ts";
 import { loseExpiredLeases } from "../reconcile/expired-leases.ts";
-import { createPlacer } from "./place-stage.ts";
+import { createPlacer, placeStageJob } from "./place-stage.ts";
 
 const OTHER = "team_other";
 let world: MarketWorld;
@@ -102,6 +104,21 @@ test("an account that is only busy, each time with something else, is asked for 
     await world.clock.advance(LIMITS.busyStageMs);
   }
   expect(await place()).toMatchObject({ placed: 1 });
+}, 60_000);
+
+test("the ring of a stage whose account is busy is heard again, and not while the account is held", async () => {
+  await submit(TENANT);
+  const [stage] = await world.db.sql<{ id: string }>("select id from compute.stage");
+  const ring = () => placeStageJob(world.deps, world.placer).body({ stageRunId: stage!.id }, jobContext(world));
+  const release = await hold(TENANT);
+  const soon = new Date(world.clock.now().getTime() + LIMITS.busyStageMs);
+  expect(await ring()).toMatchObject({ outcome: "later", at: soon });
+  await world.clock.advance(LIMITS.busyStageMs);
+  expect(await ring()).toEqual(DONE);
+  await release();
+  await world.clock.advance(LIMITS.heldStageMs);
+  expect(await ring()).toEqual(DONE);
+  expect(await stages()).toEqual({ [TENANT]: "starting" });
 }, 60_000);
 
 test("a stage that only a held capacity keeps waiting does not say that there is none", async () => {

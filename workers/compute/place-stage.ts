@@ -61,11 +61,17 @@ export function createPlacer(deps: ComputeWorkerDeps): Placer {
 
 /**
  * A doorbell: it names the stage that rang, and batches are taken from the front, in fair order, until that stage has
- * had its turn. A stage whose ring was lost is found by its due time.
+ * had its turn; it rings again for one that only a busy row was in the way of. A stage whose ring was lost is found by
+ * its due time.
  */
 export function placeStageJob(deps: ComputeWorkerDeps, placer: Placer): JobImplementation<{ stageRunId: string }> {
   return implementJob(placeStage, async ({ stageRunId }, { signal }) => {
-    while (!signal.aborted && (await isDue(deps, stageRunId))) {
+    while (!signal.aborted) {
+      const nextTryAt = await nextTryOf(deps, stageRunId);
+      if (nextTryAt === null) return DONE;
+      const inMs = nextTryAt.getTime() - deps.clock.now().getTime();
+      if (inMs > LIMITS.busyStageMs) return DONE;
+      if (inMs > 0) return { outcome: "later", at: nextTryAt, reason: "a row that the stage needs is being written" };
       const { looked } = await placer.placeBatch({ signal });
       if (looked === 0) return { outcome: "retry", reason: "the stage or its workload is being written" };
     }
@@ -73,10 +79,11 @@ export function placeStageJob(deps: ComputeWorkerDeps, placer: Placer): JobImple
   });
 }
 
-async function isDue(deps: ComputeWorkerDeps, stageRunId: string): Promise<boolean> {
-  const due = await deps.db.sql(
-    "select 1 from compute.stage where id = $1 and status = 'placing' and next_try_at <= $2",
-    [stageRunId, deps.clock.now()],
+/** Null for a stage that does not wait for capacity. */
+async function nextTryOf(deps: ComputeWorkerDeps, stageRunId: string): Promise<Date | null> {
+  const [waiting] = await deps.db.sql<{ at: Date }>(
+    "select next_try_at as at from compute.stage where id = $1 and status = 'placing'",
+    [stageRunId],
   );
-  return due.length > 0;
+  return waiting?.at ?? null;
 }

@@ -30,13 +30,15 @@ export async function exchangeToken(
   const leaseExpiresAt = new Date(now.getTime() + settings.leaseMs);
   const values = [placementId, orderId, exchange.tokenHash, sessionHash, now, leaseExpiresAt];
   const take = (q: Queryer, statement: string) => q.sql(statement, values);
-  await take(db, TAKE_IF_FREE);
-  const taken = await whatCameOfIt(db, exchange, now);
-  if (taken) return taken;
-  await db.command((tx) => take(tx, TAKE), { ...boundsOf(exchange.session), comesAgain: true });
-  const late = await whatCameOfIt(db, exchange, now);
-  if (late) return late;
-  throw new TeamBusy(); // another exchange of the same token was later still
+  const taken = await take(db, TAKE_IF_FREE);
+  let found = await whatCameOfIt(db, exchange, now);
+  if (!found && taken.length === 0) {
+    await db.command((tx) => take(tx, TAKE), { ...boundsOf(exchange.session), comesAgain: true });
+    found = await whatCameOfIt(db, exchange, now);
+  }
+  // A later exchange of the same token replaced this one: it is the host's by now, and must be neither replaced nor ended.
+  if (!found || (taken.length > 0 && "refused" in found && found.refused === "bad_token")) throw new TeamBusy();
+  return found;
 }
 
 /** Null when nothing speaks against the exchange, and yet it was not made. */
@@ -72,7 +74,7 @@ const taking = (locks: string) => `with mine as materialized (
   heard as (
     update compute.placement p set last_beat_at = $5, lease_expires_at = $6 from mine where p.id = mine.placement_id)
   update compute.attempt a set session_hash = $4, state = case when a.state = 'launching' then 'booting' else a.state end
-  from mine where a.id = mine.order_id`;
+  from mine where a.id = mine.order_id returning a.id`;
 
 const TAKE = taking("");
 const TAKE_IF_FREE = taking("skip locked");

@@ -58,12 +58,12 @@ async function placedOfAnotherTeam(): Promise<Placed> {
   return theirs;
 }
 
-/** How many sessions of the database wait for a lock. */
+/** How many sessions of the database wait for a lock; a transaction such as `psql`'s would see the same each time. */
 async function lockWaits(): Promise<number> {
-  const { rowCount } = await psql.query(
+  const waiting = await deps.db.sql(
     "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
   );
-  return rowCount ?? 0;
+  return waiting.length;
 }
 
 async function heard(): Promise<Allowance> {
@@ -122,6 +122,24 @@ test("a host opens its session while its team's account and its workload are hel
   ]);
   expect(attempt).toMatchObject({ state: "booting", sessionHash: opened.session.sessionHash });
   expect(renewed!.leaseExpiresAt).toEqual(new Date(clock.now().getTime() + computeSettings.leaseMs));
+}, 30_000);
+
+test("an exchange that a later one overtook before it was answered does not take the session back", async () => {
+  const other = await insertPlaced(deps.db, clock.now());
+  const { db } = deps;
+  let later: Promise<MiniatureHost> | undefined;
+  const overtaken = {
+    sql: db.sql.bind(db),
+    command: db.command.bind(db),
+    row: async (...asked: Parameters<typeof db.row>) => {
+      later ??= MiniatureHost.open(deps, other);
+      await later;
+      return db.row(...asked);
+    },
+  } as unknown as Database;
+  const end = await openSession({ ...deps, db: overtaken }, { ...other, protocol: 1 }).catch((error: unknown) => error);
+  expect(isWaitForOthersOver(end)).toBe(true); // the host is told to try again
+  expect(await beat(deps, (await later!).session)).toMatchObject({ want: "run" });
 }, 30_000);
 
 test("hosts that open their sessions while a team's placements are held leave other teams' hosts their connections", async () => {
