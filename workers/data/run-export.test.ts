@@ -22,6 +22,14 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => f?.close());
 
+/** An export that is admitted and has not begun. */
+async function requested(sql: string) {
+  const actor = f.actor();
+  const { id } = await f.connection(actor);
+  const { asset } = await f.request(actor, { connectionId: id, sql, format: "csv" });
+  return { actor, asset };
+}
+
 async function export_(sql: string, { format = "csv", ...more }: Partial<RunExportDeps> & { format?: string } = {}) {
   const actor = f.actor();
   const { id } = await f.connection(actor);
@@ -147,13 +155,7 @@ describe("a query", () => {
   });
 
   test("that takes too long is ended here and at the database", async () => {
-    const actor = f.actor();
-    const { id } = await f.connection(actor);
-    const { asset } = await f.request(actor, {
-      connectionId: id,
-      sql: "select pg_sleep(600)::text as a",
-      format: "csv",
-    });
+    const { asset } = await requested("select pg_sleep(600)::text as a");
     const { id: exportId } = await f.exportOf(asset.id);
     await f.db.sql("update data.query_export set deadline_at = now() + interval '2 seconds' where id = $1", [exportId]);
     await f.run(asset.id);
@@ -181,10 +183,8 @@ describe("a process", () => {
   test.each(["is about to stop", "stops"])(
     "that %s ends its query at the database, and the export runs again elsewhere",
     async (how) => {
-      const actor = f.actor();
-      const { id } = await f.connection(actor);
       const sql = "select pg_sleep(case when (select count(*) from item) > 0 then 600 else 0 end)::text as a";
-      const { asset } = await f.request(actor, { connectionId: id, sql, format: "csv" });
+      const { asset } = await requested(sql);
       const process = new AbortController();
       const leaving = how === "stops" ? {} : { leaving: process.signal };
       const running = f.run(asset.id, leaving, how === "stops" ? { signal: process.signal } : {});
@@ -209,13 +209,7 @@ describe("a process", () => {
   );
 
   test("whose database goes away fails the export", async () => {
-    const actor = f.actor();
-    const { id } = await f.connection(actor);
-    const { asset } = await f.request(actor, {
-      connectionId: id,
-      sql: "select pg_sleep(600)::text as a",
-      format: "csv",
-    });
+    const { asset } = await requested("select pg_sleep(600)::text as a");
     const running = f.run(asset.id);
     await until("the query runs", async () => (await sleepers()) === 1);
     await f.customer((c) =>
@@ -236,9 +230,7 @@ describe("a process", () => {
 
 describe("what is left of a failed export", () => {
   test("counts against the team's storage until it is gone", async () => {
-    const actor = f.actor();
-    const { id } = await f.connection(actor);
-    const { asset } = await f.request(actor, { connectionId: id, sql: "select 1 as a", format: "csv" });
+    const { actor, asset } = await requested("select 1 as a");
     const { id: exportId } = await f.exportOf(asset.id);
     const stored = await f.objects.put(
       (async function* () {
