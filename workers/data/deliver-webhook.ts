@@ -11,6 +11,7 @@ import { queueDeliveries } from "../../subgraphs/data/delivery/queue-deliveries.
 import { signedAttempt } from "../../subgraphs/data/delivery/signed-attempt.ts";
 import { deliverWebhook } from "../../subgraphs/data/jobs.ts";
 import type { SecretBox } from "../../subgraphs/data/secret/secret-box.ts";
+import { whenFree } from "./when-free.ts";
 
 export interface DeliverWebhookDeps {
   box: SecretBox;
@@ -28,7 +29,7 @@ export function deliverWebhookJob(deps: DeliverWebhookDeps): JobImplementation<{
     const claim = await claimAttempt(db, deps.box, deliveryId, clock.now());
     if (!claim) return DONE;
     const outcome = await send(deps.poster, claim, clock, signal);
-    await settleAttempt(db, claim, outcome, clock.now(), deps.random());
+    await whenFree(clock, signal, () => settleAttempt(db, claim, outcome, clock.now(), deps.random()));
     if (!signal.aborted) await queueDeliveries(db, claim.tenantId, clock.now());
     return DONE;
   });

@@ -1,5 +1,6 @@
 import type { Database } from "../../infra/db/database.ts";
 import { eachStep } from "../../infra/db/each-step.ts";
+import { forJob } from "../../infra/db/job-bounds.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { giveUpDeliveries } from "../../subgraphs/data/delivery/give-up-deliveries.ts";
 import { type PendingTeam, pendingTeams, queueDeliveries } from "../../subgraphs/data/delivery/queue-deliveries.ts";
@@ -25,7 +26,7 @@ export function dueDeliveries({ db, clock }: { db: Database; clock: Clock }): Re
       after = teams.length === TEAMS_A_ROUND ? teams.at(-1)!.tenantId : "";
       const see = async ({ tenantId, on, due }: PendingTeam) => {
         if (signal.aborted) return;
-        if (!on) await giveUpDeliveries(db, tenantId, now);
+        if (!on) await db.command((tx) => giveUpDeliveries(tx, tenantId, now), forJob(tenantId));
         else if (due) await queueDeliveries(db, tenantId, now);
       };
       await eachStep(teams.map((team) => () => see(team)));

@@ -28,6 +28,7 @@ import {
 import type { GithubAccountPort } from "../../subgraphs/data/published.ts";
 import { StaleClaim, unlessStale } from "../../subgraphs/data/stale-claim.ts";
 import { LeaseWatch } from "./lease-watch.ts";
+import { whenFree } from "./when-free.ts";
 
 export interface ImportDeps extends SourceDeps, StoreDeps {
   db: Database;
@@ -55,7 +56,7 @@ export async function fetchImport(
   try {
     const imported = await fetchAndStore(deps, claim, { token, meter, signal });
     if (!(await deps.objects.has(imported.sha256))) throw new Refused(ASSET.asset_commit_failed);
-    await commitImport(db, claim, imported, limits, clock.now());
+    await whenFree(clock, signal, () => commitImport(db, claim, imported, limits, clock.now()));
   } catch (error) {
     if (error instanceof StaleClaim || watch.signal.reason instanceof StaleClaim) return;
     if (!(error instanceof Refused) && !stopping.aborted) throw error;
@@ -63,7 +64,7 @@ export async function fetchImport(
     const refused = stopping.aborted ? new Refused(ASSET.import_interrupted) : (error as Refused);
     if (refused.cause)
       logger.info({ err: refused.cause, assetId: claim.assetId, code: refused.kind.code }, "an import failed");
-    await unlessStale(failImport(db, claim, refused, clock.now()));
+    await unlessStale(whenFree(clock, stopping, () => failImport(db, claim, refused, clock.now())));
   } finally {
     await watch.stop();
   }
@@ -77,7 +78,7 @@ async function fetchAndStore(
   const credential = token ?? (await accountToken(deps, claim));
   try {
     const { revision, content } = await openSource(deps, claim.source, { token: credential, signal, meter });
-    const stored = await store(deps, claim, content, meter);
+    const stored = await store(deps, claim, content, { meter, signal });
     return { ...stored, importedBytes: meter.bytes, format: formatOf(content), revision };
   } catch (error) {
     // What ended it says why, whatever it looked like to the stream that was cut off.
@@ -87,9 +88,14 @@ async function fetchAndStore(
 }
 
 /** Tells the source's failures, which come through the store's streams, from the store's own. */
-async function store(deps: ImportDeps, claim: ImportClaim, content: Content, meter: ByteMeter): Promise<StoredObject> {
+async function store(
+  deps: ImportDeps,
+  claim: ImportClaim,
+  content: Content,
+  { meter, signal }: { meter: ByteMeter; signal: AbortSignal },
+): Promise<StoredObject> {
   try {
-    const claimed = (object: StoredObject) => claimImported(deps, claim, object);
+    const claimed = (object: StoredObject) => whenFree(deps.clock, signal, () => claimImported(deps, claim, object));
     return await storeContent(deps, `${claim.assetId}-${claim.fence}`, content, claimed);
   } catch (error) {
     const failure = error instanceof FetchFailed ? error : meter.failure;

@@ -181,14 +181,14 @@ test("imports of a team whose rows somebody holds keep no other team's from bein
     await letGo.promise;
   });
   await holds.promise;
-  await settleAbandonedImports(f.db, f.clock.now(), 2);
+  await expect(settleAbandonedImports(f.db, f.clock.now(), 2)).rejects.toMatchObject({ name: "StepsHeld", steps: 1 });
   expect(await f.get(theirs, other.asset.id)).toMatchObject({ state: "failed", error: "import_interrupted" });
   letGo.resolve();
   await holder;
   const states = () => Promise.all(held.map(async ({ asset }) => (await f.get(mine, asset.id)).state));
   expect(await states()).toEqual(["importing", "importing"]);
   await until("the team's own are settled", async () => {
-    await reconcile();
+    await reconcile().catch((error: Error) => expect(error.name).toBe("StepsHeld"));
     return (await states()).every((state) => state === "failed");
   });
 }, 30_000);

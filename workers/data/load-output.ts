@@ -6,6 +6,7 @@ import { LoadFailure, loadFailure } from "../../subgraphs/data/load/load-failure
 import { StaleClaim, unlessStale } from "../../subgraphs/data/stale-claim.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { type MakeLoadDeps, makeLoad } from "./make-load.ts";
+import { whenFree } from "./when-free.ts";
 
 export interface LoadOutputDeps extends Omit<MakeLoadDeps, "db" | "clock"> {
   /** Aborts as soon as the process is to stop: a load may take minutes, and another process can do it. */
@@ -33,12 +34,13 @@ async function work(deps: LoadOutputDeps, claim: LoadClaim, context: JobContext)
   const signal = AbortSignal.any([watch.signal, stopping]);
   try {
     const made = await attempt({ ...deps, db, clock }, claim, signal);
-    if (!("failed" in made)) return await unlessStale(settleLoaded(settling, claim, made, clock.now()));
+    if (!("failed" in made))
+      return await unlessStale(whenFree(clock, signal, () => settleLoaded(settling, claim, made, clock.now())));
     if (made.failed instanceof StaleClaim) return;
     if (stopping.aborted) return await unlessStale(releaseLoad(db, claim, clock.now()));
     const failure = loadFailure(made.failed);
     logger.info({ err: failure, loadId: claim.loadId, word: failure.word }, "a load failed");
-    await unlessStale(settleFailed(settling, claim, failure, clock.now()));
+    await unlessStale(whenFree(clock, stopping, () => settleFailed(settling, claim, failure, clock.now())));
   } finally {
     await watch.stop();
   }

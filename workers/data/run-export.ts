@@ -20,6 +20,7 @@ import { runExport } from "../../subgraphs/data/jobs.ts";
 import { StaleClaim, unlessStale } from "../../subgraphs/data/stale-claim.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { type MakeExportDeps, makeExport } from "./make-export.ts";
+import { whenFree } from "./when-free.ts";
 
 export interface RunExportDeps extends Omit<MakeExportDeps, "db" | "clock"> {
   limits: AssetLimits;
@@ -58,7 +59,7 @@ async function work(deps: RunExportDeps, claim: ExportClaim, context: JobContext
     if (stopping.aborted) return await unlessStale(releaseExport(db, claim, clock.now()));
     const failure = failureOf(error);
     logger.info({ err: failure.cause, exportId: claim.exportId, word: failure.word }, "an export failed");
-    await unlessStale(fail(deps, claim, failure, context));
+    await unlessStale(whenFree(clock, stopping, () => fail(deps, claim, failure, context)));
   } finally {
     await watch.stop();
   }
@@ -70,10 +71,10 @@ async function perform(
   { db, clock }: JobContext,
   { counter, signal }: { counter: RecordCounter; signal: AbortSignal },
 ): Promise<void> {
-  const claimed = (object: StoredObject) => claimExported({ db, clock }, claim, object);
+  const claimed = (object: StoredObject) => whenFree(clock, signal, () => claimExported({ db, clock }, claim, object));
   const made = await makeExport({ ...deps, db, clock }, claim, { counter, signal, claimed });
   if (!(await deps.objects.has(made.sha256))) throw new Refused(ASSET.asset_commit_failed);
-  await commitExport(db, claim, made, deps.limits, clock.now());
+  await whenFree(clock, signal, () => commitExport(db, claim, made, deps.limits, clock.now()));
 }
 
 /** Fails the export, then removes what it left; a removal that fails is repeated by the reconciler. */

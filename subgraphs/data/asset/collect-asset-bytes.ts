@@ -1,4 +1,5 @@
 import type { Database } from "../../../infra/db/database.ts";
+import { eachStep } from "../../../infra/db/each-step.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { removalsDeadBefore } from "../../../infra/objects/claim-bytes.ts";
@@ -13,6 +14,8 @@ export interface CollectDeps {
   clock: Clock;
 }
 
+/** Rows of one kind that one round forgets. */
+const FORGOTTEN_AT_ONCE = 5_000;
 /** What a removal has not come to by then it lets go, so nobody waits long for bytes that it has not touched. */
 const REMOVAL_GIVES_UP_MS = 20_000;
 
@@ -23,10 +26,19 @@ const REMOVAL_GIVES_UP_MS = 20_000;
  * deletions, and forgets dead uploads and assets that were deleted, or failed, 30 days ago. Answers how many objects went.
  */
 export async function collectAssetBytes(deps: CollectDeps, limit = 100): Promise<number> {
-  const { db, objects, clock } = deps;
-  const now = clock.now();
-  await forget(db, now);
-  await finishDeletions(deps, limit);
+  const now = deps.clock.now();
+  let removed = 0;
+  await eachStep([
+    () => forget(deps.db, now),
+    () => finishDeletions(deps, limit),
+    async () => {
+      removed = await removeGarbage(deps, now, limit);
+    },
+  ]);
+  return removed;
+}
+
+async function removeGarbage({ db, objects, clock }: CollectDeps, now: Date, limit: number): Promise<number> {
   const marked = await markGarbage(db, now, limit);
   const startedMs = clock.monotonicMs();
   let removed = 0;
@@ -44,16 +56,20 @@ export async function collectAssetBytes(deps: CollectDeps, limit = 100): Promise
   return removed;
 }
 
-function forget(db: Database, now: Date): Promise<void> {
-  return db.command(async (tx) => {
-    await tx.sql("delete from data.asset_upload where seen_at < $1", [
-      new Date(now.getTime() - 5 * LIMITS.assetUploadSilenceMs),
+/** Of all teams, so what somebody holds is left for another round. */
+async function forget(db: Database, now: Date): Promise<void> {
+  const few = `limit ${FORGOTTEN_AT_ONCE} for update skip locked`;
+  await db.sql(
+    `delete from data.asset_upload where id = any(array(select id from data.asset_upload where seen_at < $1 ${few}))`,
+    [new Date(now.getTime() - 5 * LIMITS.assetUploadSilenceMs)],
+  );
+  for (const over of ["state = 'deleted' and deleted_at < $1", FAILED_AND_EMPTY])
+    await db.sql(`delete from data.asset where id = any(array(select id from data.asset where ${over} ${few}))`, [
+      new Date(now.getTime() - LIMITS.deletedAssetMs),
     ]);
-    const before = new Date(now.getTime() - LIMITS.deletedAssetMs);
-    await tx.sql("delete from data.asset where state = 'deleted' and deleted_at < $1", [before]);
-    await tx.sql("delete from data.asset where state = 'failed' and stored_bytes = 0 and created_at < $1", [before]);
-  });
 }
+
+const FAILED_AND_EMPTY = "state = 'failed' and stored_bytes = 0 and created_at < $1";
 
 /** Two statements: the second has a snapshot taken under the locks of the first, so it sees every claim before them. */
 function markGarbage(db: Database, now: Date, limit: number): Promise<string[]> {

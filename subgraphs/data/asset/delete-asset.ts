@@ -1,4 +1,6 @@
 import type { Database } from "../../../infra/db/database.ts";
+import { eachStep } from "../../../infra/db/each-step.ts";
+import { teamsInTurn } from "../../../infra/db/teams-in-turn.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import { isId } from "../../../infra/kernel/ids.ts";
@@ -25,7 +27,12 @@ export interface DeletionDeps {
  */
 export async function deleteAsset(deps: DeletionDeps, actor: Actor, id: string): Promise<Asset> {
   const asset = await beginDeletion(deps.db, actor.tenantId, id);
-  return finishDeletion(deps, asset);
+  try {
+    return await finishDeletion(deps, asset);
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    throw Object.assign(new Refused(ASSET.asset_delete_failed), { cause: error });
+  }
 }
 
 /** Takes the asset out of use. */
@@ -57,13 +64,8 @@ function beginDeletion(db: Database, tenantId: string, id: string): Promise<Asse
 }
 
 async function finishDeletion(deps: DeletionDeps, asset: Asset): Promise<Asset> {
-  try {
-    if (asset.sha256) await removeIfUnused(deps, asset.sha256);
-    return await endDeletion(deps.db, asset, deps.clock.now());
-  } catch (error) {
-    if (error instanceof Refused) throw error;
-    throw Object.assign(new Refused(ASSET.asset_delete_failed), { cause: error });
-  }
+  if (asset.sha256) await removeIfUnused(deps, asset.sha256);
+  return endDeletion(deps.db, asset, deps.clock.now());
 }
 
 function endDeletion(db: Database, asset: Asset, now: Date): Promise<Asset> {
@@ -83,8 +85,8 @@ function endDeletion(db: Database, asset: Asset, now: Date): Promise<Asset> {
 
 /** Finishes deletions that a failure or a crash left in the middle, at most `limit`. One that fails again does not keep others. */
 export async function finishDeletions(deps: DeletionDeps, limit = 100): Promise<void> {
-  const left = await deps.db.rows(Asset, "where t.state = 'deleting' order by t.id limit $1", [limit]);
-  const errors: unknown[] = [];
-  for (const asset of left) await finishDeletion(deps, asset).catch((error: unknown) => errors.push(error));
-  if (errors.length > 0) throw new AggregateError(errors, `${errors.length} deletions did not finish`);
+  const order = teamsInTurn("t.tenant_id", "t.id");
+  const left = await deps.db.rows(Asset, `where t.state = 'deleting' order by ${order} limit $1`, [limit]);
+  const finish = (asset: Asset) => () => finishDeletion({ ...deps, db: deps.db.ofTeam(asset.tenantId) }, asset);
+  await eachStep(left.map(finish));
 }

@@ -1,4 +1,5 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
+import { forJob } from "../../../infra/db/job-bounds.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { appendAccountEvent } from "../account-event/append-account-event.ts";
 import type { SecretBox } from "../secret/secret-box.ts";
@@ -30,12 +31,16 @@ export interface AttemptOutcome {
 }
 
 /** Takes a delivery that is due, so that nobody else sends it for a while. Null when there is nothing to do. */
-export function claimAttempt(
+export async function claimAttempt(
   db: Database,
   box: SecretBox,
   deliveryId: string,
   now: Date,
 ): Promise<ClaimedAttempt | null> {
+  const [found] = await db.sql<{ tenant_id: string }>("select tenant_id from data.webhook_delivery where id = $1", [
+    deliveryId,
+  ]);
+  if (!found) return null;
   return db.command(async (tx) => {
     const delivery = await tx.row(
       WebhookDelivery,
@@ -63,7 +68,7 @@ export function claimAttempt(
       ],
     );
     return { deliveryId, tenantId, eventType, body, number, target };
-  });
+  }, forJob(found.tenant_id));
 }
 
 /** This one alone: the reconciler ends the others, whose locks are not taken while this one's is held. */
@@ -100,7 +105,7 @@ export function settleAttempt(
     else if (outcome.error === null) await succeed(tx, delivery, claim, log, now);
     else await fail(tx, delivery, claim, log, { error: outcome.error, now, random });
     return true;
-  });
+  }, forJob(claim.tenantId));
 }
 
 async function succeed(tx: Tx, { id }: WebhookDelivery, claim: ClaimedAttempt, log: Attempt[], now: Date) {

@@ -1,4 +1,5 @@
 import type { Database, Queryer } from "../../../infra/db/database.ts";
+import { forJob } from "../../../infra/db/job-bounds.ts";
 import { enqueueAll } from "../../../infra/db/outbox.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { deliverWebhook } from "../jobs.ts";
@@ -38,27 +39,24 @@ export async function pendingTeams(q: Queryer, now: Date, after: string, limit: 
  * only its own team, and one that fails is tried by a single delivery at a time. Answers how many were queued.
  */
 export function queueDeliveries(db: Database, tenantId: string, now: Date): Promise<number> {
-  return db.command(
-    async (tx) => {
-      await tx.sql("select pg_advisory_xact_lock(hashtextextended('data.delivery/' || $1, 0))", [tenantId]);
-      const room = await roomOf(tx, tenantId, now);
-      if (room <= 0) return 0;
-      const queued = await tx.sql<{ id: string }>(
-        `update data.webhook_delivery set queued_until = $2 where id = any(array(
+  return db.command(async (tx) => {
+    await tx.sql("select pg_advisory_xact_lock(hashtextextended('data.delivery/' || $1, 0))", [tenantId]);
+    const room = await roomOf(tx, tenantId, now);
+    if (room <= 0) return 0;
+    const queued = await tx.sql<{ id: string }>(
+      `update data.webhook_delivery set queued_until = $2 where id = any(array(
          select id from data.webhook_delivery
          where tenant_id = $1 and state = 'pending' and due_at <= $3
            and coalesce(queued_until, $3) <= $3 and coalesce(claimed_until, $3) <= $3
          order by due_at, id limit $4 for update skip locked))
        returning id`,
-        [tenantId, new Date(now.getTime() + QUEUED_MS), now, room],
-      );
-      const ids = queued.map(({ id }) => id).sort(); // an update returns its rows in any order
-      const jobs = ids.map((deliveryId) => ({ payload: { deliveryId }, dueAt: now }));
-      await enqueueAll(tx, deliverWebhook, jobs, now);
-      return queued.length;
-    },
-    { teamId: tenantId, comesAgain: true },
-  );
+      [tenantId, new Date(now.getTime() + QUEUED_MS), now, room],
+    );
+    const ids = queued.map(({ id }) => id).sort(); // an update returns its rows in any order
+    const jobs = ids.map((deliveryId) => ({ payload: { deliveryId }, dueAt: now }));
+    await enqueueAll(tx, deliverWebhook, jobs, now);
+    return queued.length;
+  }, forJob(tenantId));
 }
 
 /** How many more deliveries of the team may be under way. */

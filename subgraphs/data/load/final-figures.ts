@@ -1,4 +1,5 @@
 import type { Database } from "../../../infra/db/database.ts";
+import { forJob } from "../../../infra/db/job-bounds.ts";
 import type { RunFacts } from "../../compute/published.ts";
 import { releaseConnections } from "../connection/connection-uses.ts";
 import type { LoadDeps } from "./load.commands.ts";
@@ -23,5 +24,5 @@ export function settleFigures(db: Database, { tenantId, id, fence }: SinkLoad): 
       [tenantId, id, fence],
     );
     if (settled.length > 0) await releaseConnections(tx, id);
-  });
+  }, forJob(tenantId));
 }

@@ -1,4 +1,5 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
+import { forJob } from "../../../infra/db/job-bounds.ts";
 import type { JsonValue } from "../../../infra/kernel/json-value.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { appendAccountEvent } from "../account-event/append-account-event.ts";
@@ -34,7 +35,9 @@ function leaseUntil(now: Date): Date {
 }
 
 /** Takes up a load that waits; null when there is none, or its team has as many under way as it may: it goes on waiting. */
-export function claimLoad(db: Database, loadId: string, now: Date): Promise<LoadClaim | null> {
+export async function claimLoad(db: Database, loadId: string, now: Date): Promise<LoadClaim | null> {
+  const [found] = await db.sql<{ tenant_id: string }>("select tenant_id from data.sink_load where id = $1", [loadId]);
+  if (!found) return null;
   return db.command(async (tx) => {
     const row = await tx.row(SinkLoad, "where t.id = $1 for update", [loadId]);
     if (!row || loadMachine.decide(row.state, "claimed") !== "loading") return null;
@@ -47,7 +50,7 @@ export function claimLoad(db: Database, loadId: string, now: Date): Promise<Load
     );
     await appendAccountEvent(tx, { tenantId: row.tenantId, type: "load.loading", payload: loadFacts(row), now });
     return claimOf(row, fence, now);
-  });
+  }, forJob(found.tenant_id));
 }
 
 async function isBusy(tx: Tx, tenantId: string, now: Date): Promise<boolean> {
@@ -101,7 +104,7 @@ export function reportLoad(db: Database, claim: LoadClaim, now: Date): Promise<v
       claim.loadId,
       leaseUntil(now),
     ]);
-  });
+  }, forJob(claim.tenantId));
 }
 
 /** Whether a later generation of the same stage has been loaded: this one's rows would be older than those there. */

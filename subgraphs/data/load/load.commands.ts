@@ -1,4 +1,5 @@
 import type { Database, Tx } from "../../../infra/db/database.ts";
+import { forJob } from "../../../infra/db/job-bounds.ts";
 import { enqueue } from "../../../infra/db/outbox.ts";
 import type { RunResultsPort } from "../../compute/published.ts";
 import { appendAccountEvent } from "../account-event/append-account-event.ts";
@@ -38,7 +39,7 @@ export function settleLoaded({ db, results }: LoadDeps, claim: LoadClaim, made: 
     if (runState === "final") await releaseConnections(tx, row.id);
     await sendForNext(tx, row.tenantId, now);
     await tell(tx, row, { word: "loaded", more: { rows: made.rows } }, { results, now });
-  });
+  }, forJob(claim.tenantId));
 }
 
 /** The workload is locked: it has been settled since the figures were read, or will find this row when it is. */
@@ -57,7 +58,7 @@ export function settleFailed({ db, results }: LoadDeps, claim: LoadClaim, failur
   return db.command(async (tx) => {
     await results.lock(tx, claim);
     await markFailed(tx, await requireClaim(tx, claim), { failure, results, now });
-  });
+  }, forJob(claim.tenantId));
 }
 
 /** Fails the load in the state that its row has; the workload is locked. */
@@ -86,7 +87,7 @@ export function releaseLoad(db: Database, claim: LoadClaim, now: Date): Promise<
       row.id,
     ]);
     await putBack(tx, row, now);
-  });
+  }, forJob(claim.tenantId));
 }
 
 /** Has the load wait again, and queues it; its lock is held. */

@@ -1,4 +1,5 @@
 import type { Database, Tx } from "../../../../infra/db/database.ts";
+import { forJob } from "../../../../infra/db/job-bounds.ts";
 import { LIMITS } from "../../../../infra/kernel/limits.ts";
 import type { Sealed, SecretBox } from "../../secret/secret-box.ts";
 import { StaleClaim } from "../../stale-claim.ts";
@@ -28,7 +29,16 @@ export function sealImport(box: SecretBox, claim: ImportClaim): Sealed {
  * Takes up an import that needs no credential of its caller and that no living process has; null when there is none.
  * Throws when the request was sealed with a master key that is not here any more.
  */
-export function claimImport(db: Database, box: SecretBox, assetId: string, now: Date): Promise<ImportClaim | null> {
+export async function claimImport(
+  db: Database,
+  box: SecretBox,
+  assetId: string,
+  now: Date,
+): Promise<ImportClaim | null> {
+  const [found] = await db.sql<{ tenant_id: string }>("select tenant_id from data.asset_import where asset_id = $1", [
+    assetId,
+  ]);
+  if (!found) return null;
   return db.command(async (tx) => {
     const row = await tx.row(
       AssetImport,
@@ -45,7 +55,7 @@ export function claimImport(db: Database, box: SecretBox, assetId: string, now: 
       new Date(now.getTime() + LIMITS.assetImportLeaseMs),
     ]);
     return { assetId, tenantId: row.tenantId, fence, startedAt: row.createdAt, deadlineAt: row.deadlineAt, source };
-  });
+  }, forJob(found.tenant_id));
 }
 
 /** Keeps the import for this process, locked until the transaction ends. Throws `StaleClaim` when it is not its own any more. */

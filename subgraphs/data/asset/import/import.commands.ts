@@ -1,5 +1,6 @@
 import type { Database, Tx } from "../../../../infra/db/database.ts";
 import { eachStep } from "../../../../infra/db/each-step.ts";
+import { forJob } from "../../../../infra/db/job-bounds.ts";
 import { enqueue } from "../../../../infra/db/outbox.ts";
 import { teamsInTurn } from "../../../../infra/db/teams-in-turn.ts";
 import type { Clock } from "../../../../infra/kernel/clock.ts";
@@ -43,7 +44,7 @@ export function reportImport(
     await putUpload(tx, uploadOf(claim), importedBytes, null, now);
     await requireSpace(tx, claim.tenantId, 0, limits, now);
     tx.wake(dataTopics.asset(claim.assetId));
-  });
+  }, forJob(claim.tenantId));
 }
 
 /** Keeps the bytes from being removed; waits while equal ones just are. */
@@ -57,7 +58,7 @@ export function claimImported(
       const now = clock.now();
       await renewClaim(tx, claim, now);
       return claimObjectIn(tx, uploadOf(claim), object, now);
-    }),
+    }, forJob(claim.tenantId)),
   );
 }
 
@@ -90,7 +91,7 @@ export function commitImport(
       ],
     );
     await announce(tx, claim, now);
-  });
+  }, forJob(claim.tenantId));
 }
 
 /** Ends the import without an asset; its row stays and says why. */
@@ -98,7 +99,7 @@ export function failImport(db: Database, claim: ImportClaim, because: Refused, n
   return db.command(async (tx) => {
     await endClaim(tx, claim);
     await markFailed(tx, claim, because, now);
-  });
+  }, forJob(claim.tenantId));
 }
 
 /** Lets the import go so that any process can take it up. Throws `StaleClaim` when it is another's already. */
@@ -111,7 +112,7 @@ export function releaseImport(db: Database, claim: ImportClaim, now: Date): Prom
       now,
     ]);
     await enqueue(tx, importAsset, { assetId: claim.assetId }, now);
-  });
+  }, forJob(claim.tenantId));
 }
 
 /**
@@ -121,8 +122,7 @@ export function releaseImport(db: Database, claim: ImportClaim, now: Date): Prom
 export async function settleAbandonedImports(db: Database, now: Date, limit = 100): Promise<number> {
   const order = teamsInTurn("t.tenant_id", "t.lease_until");
   const rows = await db.rows(AssetImport, `where t.lease_until <= $1 order by ${order} limit $2`, [now, limit]);
-  const settle = (row: AssetImport) =>
-    db.command((tx) => settleAbandoned(tx, row, now), { teamId: row.tenantId, comesAgain: true });
+  const settle = (row: AssetImport) => db.command((tx) => settleAbandoned(tx, row, now), forJob(row.tenantId));
   await eachStep(rows.map((row) => () => settle(row)));
   return rows.length;
 }
