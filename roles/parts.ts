@@ -1,3 +1,4 @@
+import { warnOfClockDifference } from "../infra/db/clock-difference.ts";
 import { Database } from "../infra/db/database.ts";
 import { migrate } from "../infra/db/migrate.ts";
 import { type Clock, systemClock } from "../infra/kernel/clock.ts";
@@ -56,6 +57,7 @@ export async function openParts(settings: Settings, plan: ProcessPlan, logger: L
   if (applied.length > 0) logger.info({ applied }, "the database was migrated");
   const db = await Database.open({ url: databaseUrl, entities: allEntities, poolSize: settings.databasePoolSize });
   drain.onClose("database", () => db.close());
+  await warnOfClockDifference(db, systemClock, logger);
   const wakeups = await openWakeups({ databaseUrl, redisUrl: settings.redisUrl ?? undefined, logger });
   drain.onClose("wake-ups", () => wakeups.close());
   db.announceTo((topic) => wakeups.announce(topic));
