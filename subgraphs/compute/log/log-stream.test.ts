@@ -5,6 +5,7 @@ import { openFollowers } from "../../../infra/live/follow.ts";
 import { MEMBER } from "../../../tests/support/actors.ts";
 import { insertAccount, insertPlaced, type Placed, TENANT } from "../../../tests/support/compute-fixtures.ts";
 import { type Answer, type ComputeGraph, computeGraph } from "../../../tests/support/compute-graph.ts";
+import type { LogItem } from "../../../tests/support/workloads.ts";
 import { Placement } from "../placement/placement.entity.ts";
 import { topics } from "../topics.ts";
 import { moveWorkload } from "../workload/workload.transitions.ts";
@@ -91,30 +92,20 @@ const SUBSCRIPTION = `subscription ($id: ID!, $after: String, $stageId: String, 
   }
 }`;
 
-interface Item {
-  cursor: string;
-  generation: number | null;
-  offset: number;
-  data: string;
-  text: string;
-  complete: boolean;
-  end: { totalBytes: number; sha256: string | null; truncated: boolean; tailLost: boolean } | null;
-}
-
 async function open(id: string, variables: object = {}): Promise<AsyncIterableIterator<Answer>> {
   const opened = await graph.subscribe(SUBSCRIPTION, { id, ...variables });
   if ("errors" in opened) throw opened.errors![0];
   return opened as AsyncIterableIterator<Answer>;
 }
 
-async function readAll(id: string, variables: object = {}): Promise<Item[]> {
-  const items: Item[] = [];
+async function readAll(id: string, variables: object = {}): Promise<LogItem[]> {
+  const items: LogItem[] = [];
   for await (const answer of await open(id, variables)) items.push(answer.data.workloadLogs);
   return items;
 }
 
-const bytesOf = (items: readonly Item[]) => Buffer.concat(items.map((i) => Buffer.from(i.data, "base64")));
-const textOf = (items: readonly Item[]) => items.map((i) => i.text).join("");
+const bytesOf = (items: readonly LogItem[]) => Buffer.concat(items.map((i) => Buffer.from(i.data, "base64")));
+const textOf = (items: readonly LogItem[]) => items.map((i) => i.text).join("");
 
 describe("a finished log", () => {
   let placed: Placed;
@@ -148,7 +139,7 @@ describe("a finished log", () => {
       if (where === "from the object store") await sweep(placed, UGLY);
       for (const offset of fc.sample(fc.integer({ min: 0, max: UGLY.length }), { numRuns: 100, seed: 7 })) {
         const stream = await open(placed.workloadId, { after: `main:1:${offset}` });
-        const items: Item[] = [];
+        const items: LogItem[] = [];
         for await (const answer of stream) {
           items.push(answer.data.workloadLogs);
           // Hangs up in the middle now and then, and comes back with the cursor it saw.
@@ -171,7 +162,7 @@ describe("a finished log", () => {
       const stream = await open(placed.workloadId, { after });
       const { value } = await stream.next();
       await stream.return!();
-      const item: Item = value.data.workloadLogs;
+      const item: LogItem = value.data.workloadLogs;
       parts.push(item.text);
       after = item.cursor;
       if (item.complete) break;
