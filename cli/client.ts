@@ -84,7 +84,11 @@ export function connect(baseUrl: string, apiKey: string, waits: Waits = WAITS): 
     subscribe: <T>(document: string, variables: Record<string, unknown>) =>
       items<T>(sockets.iterate({ query: document, variables })),
     close: async () => {
-      await sockets.dispose();
+      try {
+        await sockets.dispose();
+      } catch {
+        // A connection that was just being made has failed, so there is none to be closed: all that was asked is over.
+      }
     },
   };
 }

@@ -9,6 +9,7 @@ import { allEntities } from "../roles/entities.ts";
 import { seeServers } from "../roles/reachable.ts";
 import { takeEvents } from "../roles/take-events.ts";
 import { ClientError } from "./client.ts";
+import { putAway } from "./put-away.ts";
 
 /**
  * Runs an operator's command on the deployment's database, and leaves a platform that is running undisturbed. Throws
@@ -23,21 +24,18 @@ export async function withDatabase(
   await seeServers(settings);
   const embedded = settings.databaseUrl ? null : await startEmbeddedPostgres({ dataDir: settings.dataDir, logger });
   const url = settings.databaseUrl ?? embedded!.url;
+  const open: (() => void | Promise<void>)[] = [() => (embedded?.adopted ? embedded.leave() : embedded?.stop())];
   try {
     await migrate(url);
     const db = await Database.open({ url, entities: allEntities, poolSize: 4 });
+    open.unshift(() => db.close());
     const wakeups = await openWakeups({ databaseUrl: url, redisUrl: settings.redisUrl ?? undefined, logger });
+    open.unshift(() => wakeups.close());
     db.announceTo((topic) => wakeups.announce(topic));
     db.offerTo(takeEvents);
-    try {
-      await work(db, url);
-    } finally {
-      await wakeups.close();
-      await db.close();
-    }
+    await work(db, url);
   } finally {
-    if (embedded?.adopted) embedded.leave();
-    else await embedded?.stop();
+    await putAway(open);
   }
 }
 
