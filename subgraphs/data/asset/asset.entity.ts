@@ -22,6 +22,10 @@ export type AssetFormat = (typeof ASSET_FORMATS)[number];
 @Index({ name: "asset_tenant", properties: ["tenantId", "id"] })
 @Index({ name: "asset_sha256", properties: ["sha256"] })
 @Index({
+  name: "asset_deleted",
+  expression: "create index asset_deleted on data.asset (deleted_at) where state = 'deleted'",
+})
+@Index({
   name: "asset_unfinished",
   expression:
     "create index asset_unfinished on data.asset (tenant_id, state) where state in ('importing', 'failed', 'deleting')",
