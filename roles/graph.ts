@@ -1,5 +1,5 @@
 import type { ContextFor } from "../gateway/executors/in-process.ts";
-import type { GraphContext } from "../infra/graphql/context.ts";
+import { databaseOf, type GraphContext } from "../infra/graphql/context.ts";
 import { requestLoaders } from "../infra/graphql/loaders.ts";
 import type { Subgraph } from "../infra/graphql/subgraph.ts";
 import type { ComputeServices } from "../subgraphs/compute/compute-context.ts";
@@ -41,7 +41,7 @@ export function contextFor(parts: Parts, compute: ComputeServices): ContextFor {
   };
   return ({ actor, requestId }): GraphContext => ({
     ...shared,
-    db: actor ? db.ofTeam(actor.tenantId) : db,
+    db: databaseOf(db, actor),
     ...{ actor, requestId, loader: requestLoaders() },
   });
 }

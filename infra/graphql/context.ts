@@ -15,6 +15,11 @@ export interface GraphContext {
   loader<K, V>(name: string, batch: (keys: readonly K[]) => Promise<(V | Error)[]>): DataLoader<K, V>;
 }
 
+/** The database as a request uses it: what it commands takes the connections of its caller's team. */
+export function databaseOf(db: Database, actor: Actor | null): Database {
+  return actor ? db.ofTeam(actor.tenantId) : db;
+}
+
 /** The caller, or a refusal; with a scope, the caller's key must have it. */
 export function actorOf(context: GraphContext, scope?: Scope): Actor {
   const { actor } = context;

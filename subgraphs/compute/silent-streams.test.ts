@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Actor } from "../../infra/kernel/actor.ts";
 import { MEMBER, STRANGER } from "../../tests/support/actors.ts";
@@ -65,12 +64,6 @@ async function silent(document: string, of: readonly Followed[], count: number) 
   return { waiting, close: () => Promise.all(streams.map((stream) => stream.return!())) };
 }
 
-/** The count once it has stood still for a while. */
-async function quiet(count: () => number): Promise<number> {
-  for (let before = -1; before !== count(); await sleep(200)) before = count();
-  return count();
-}
-
 describe.each([
   ["events", EVENTS, topics.workload],
   ["logs", LOGS, topics.log],
@@ -78,14 +71,13 @@ describe.each([
   /** Statements of opening so many streams, and of a look of all of them in one turn. */
   async function costOf(of: readonly Followed[], count: number): Promise<{ opening: number; look: number }> {
     const sent = sentStatements();
-    const soFar = () => sent.texts.length;
     try {
       const { close } = await silent(document, of, count);
-      const opening = await quiet(soFar);
+      const opening = await sent.settled();
       await graph.db.command(async (tx) => {
         for (const { id } of of) tx.wake(topic(id));
       });
-      const look = (await quiet(soFar)) - opening;
+      const look = (await sent.settled()) - opening;
       await close();
       return { opening, look };
     } finally {
@@ -128,13 +120,13 @@ test("an event reaches a thousand readers of its workload by two statements, and
   const [mine, other] = await Promise.all([0, 1].map(() => insertWorkload(graph.db, graph.clock.now())));
   for (const { workloadId } of [mine!, other!])
     await graph.db.command((tx) => appendEvent(tx, workloadId, "workload.first", {}, graph.clock.now()));
+  const sent = sentStatements();
   const heard = await silent(EVENTS, [{ id: mine!.workloadId, actor: MEMBER }], 1_000);
   const still = await silent(EVENTS, [{ id: other!.workloadId, actor: MEMBER }], 10);
-  await sleep(200);
-  const sent = sentStatements();
+  const before = await sent.settled();
   await graph.db.command((tx) => appendEvent(tx, mine!.workloadId, "workload.second", {}, graph.clock.now()));
   for (const { value } of await Promise.all(heard.waiting)) expect(value.data.item.event.type).toBe("workload.second");
-  expect(sent.texts).toHaveLength(2);
+  expect((await sent.settled()) - before).toBe(2);
   sent.stop();
   await Promise.all([heard.close(), still.close()]);
 });

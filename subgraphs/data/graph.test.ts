@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { graphql } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { databaseOf } from "../../infra/graphql/context.ts";
 import { requestLoaders } from "../../infra/graphql/loaders.ts";
 import { type Actor, SCOPES, type Scope } from "../../infra/kernel/actor.ts";
 import { FakeClock, systemClock } from "../../infra/kernel/clock.ts";
@@ -44,7 +45,7 @@ async function ask<T = Record<string, unknown>>(
   const contextValue = {
     actor,
     requestId: "req_1",
-    db: database.db,
+    db: databaseOf(database.db, actor),
     clock,
     loader: requestLoaders(),
     data: { secretBox, assetLimits: ASSET_LIMITS, assetObjects },

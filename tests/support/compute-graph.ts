@@ -5,6 +5,7 @@ import path from "node:path";
 import { type ExecutionResult, execute, type GraphQLSchema, parse, subscribe, validate } from "graphql";
 import type { Database } from "../../infra/db/database.ts";
 import type { OfferFact } from "../../infra/drivers/driver.ts";
+import { databaseOf } from "../../infra/graphql/context.ts";
 import { requestLoaders } from "../../infra/graphql/loaders.ts";
 import type { Actor } from "../../infra/kernel/actor.ts";
 import { FakeClock } from "../../infra/kernel/clock.ts";
@@ -83,7 +84,7 @@ export async function computeGraph(over: Partial<ComputeSettings> = {}): Promise
   };
   const { schema } = buildComputeSubgraph();
   const contextOf = (actor: Actor | null): ComputeContext => ({
-    ...{ actor, requestId: "test", db: actor ? db.ofTeam(actor.tenantId) : db, clock, compute },
+    ...{ actor, requestId: "test", db: databaseOf(db, actor), clock, compute },
     loader: requestLoaders(),
   });
   const checked = (document: string) => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { vi } from "vitest";
 import { Statements } from "../../infra/db/statements.ts";
 
@@ -5,6 +6,8 @@ import { Statements } from "../../infra/db/statements.ts";
 export interface SentStatements {
   /** In the order in which they were asked for. */
   readonly texts: readonly string[];
+  /** Their number, once it has stood still for a while. */
+  settled(): Promise<number>;
   stop(): void;
 }
 
@@ -14,9 +17,14 @@ export interface SentStatements {
  */
 export function sentStatements(): SentStatements {
   const run = vi.spyOn(Statements.prototype, "run");
+  const count = () => run.mock.calls.length;
   return {
     get texts() {
       return run.mock.calls.map(([text]) => text);
+    },
+    settled: async () => {
+      for (let before = -1; before !== count(); await sleep(200)) before = count();
+      return count();
     },
     stop: () => run.mockRestore(),
   };

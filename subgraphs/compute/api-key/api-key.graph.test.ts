@@ -1,5 +1,6 @@
 import { graphql } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { databaseOf } from "../../../infra/graphql/context.ts";
 import { requestLoaders } from "../../../infra/graphql/loaders.ts";
 import { subgraph } from "../../../infra/graphql/subgraph.ts";
 import { type Actor, SCOPES } from "../../../infra/kernel/actor.ts";
@@ -40,7 +41,13 @@ async function ask<T = Record<string, unknown>>(
   source: string,
   variableValues: Record<string, unknown> = {},
 ) {
-  const contextValue = { actor, requestId: "req_1", db: database.db, clock, loader: requestLoaders() };
+  const contextValue = {
+    actor,
+    requestId: "req_1",
+    db: databaseOf(database.db, actor),
+    clock,
+    loader: requestLoaders(),
+  };
   const { data, errors } = await graphql({ schema, source, variableValues, contextValue });
   return { data: data as T, codes: errors?.map((e) => e.extensions.code) };
 }

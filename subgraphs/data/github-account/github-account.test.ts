@@ -1,5 +1,6 @@
 import { graphql } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { databaseOf } from "../../../infra/graphql/context.ts";
 import { requestLoaders } from "../../../infra/graphql/loaders.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import { type ImportFixture, importFixture } from "../../../tests/support/import-fixture.ts";
@@ -18,7 +19,14 @@ afterAll(() => f?.close());
 async function ask(actor: Actor, source: string) {
   const { fetch, origins } = f.deps();
   const data = { secretBox: f.box, sources: { fetch, origins } };
-  const contextValue = { actor, requestId: "r", db: f.db, clock: f.clock, loader: requestLoaders(), data };
+  const contextValue = {
+    actor,
+    requestId: "r",
+    db: databaseOf(f.db, actor),
+    clock: f.clock,
+    loader: requestLoaders(),
+    data,
+  };
   const answered = await graphql({ schema, source, contextValue });
   return { ...answered, codes: answered.errors?.map((e) => e.extensions.code), text: JSON.stringify(answered) };
 }

@@ -1,5 +1,6 @@
 import { graphql } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { databaseOf } from "../../../infra/graphql/context.ts";
 import { requestLoaders } from "../../../infra/graphql/loaders.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
@@ -26,7 +27,7 @@ const ask = (actor: Actor, source: string, variableValues: Record<string, unknow
     schema,
     source,
     variableValues,
-    contextValue: { actor, requestId: "req_1", db: database.db, clock, loader: requestLoaders() },
+    contextValue: { actor, requestId: "req_1", db: databaseOf(database.db, actor), clock, loader: requestLoaders() },
   });
 
 test("a new pool measures only: nothing is charged, and nothing goes elsewhere", async () => {

@@ -1,5 +1,6 @@
 import { graphql } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { databaseOf } from "../../../infra/graphql/context.ts";
 import { requestLoaders } from "../../../infra/graphql/loaders.ts";
 import type { Actor } from "../../../infra/kernel/actor.ts";
 import { FakeClock } from "../../../infra/kernel/clock.ts";
@@ -84,7 +85,7 @@ test("the graph makes and lists a team's own workspaces", async () => {
     graphql({
       schema,
       source,
-      contextValue: { actor, requestId: "req_1", db: database.db, clock, loader: requestLoaders() },
+      contextValue: { actor, requestId: "req_1", db: databaseOf(database.db, actor), clock, loader: requestLoaders() },
     });
   const mutation = `mutation { createWorkspace(input: { name: "w", sizeGb: 0.5 }) { replayed workspace { name sizeGb holderId } } }`;
   expect((await ask(teamKey("team_graph"), mutation)).data).toEqual({
