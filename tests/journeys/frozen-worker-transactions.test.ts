@@ -2,6 +2,7 @@ import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { anotherTeam } from "../support/another-team.ts";
+import { sessionBlockedBy, sessionState } from "../support/blocked-session.ts";
 import type { PlatformClient } from "../support/platform-client.ts";
 import { startTwoWorkers, type TwoWorkers } from "../support/two-workers.ts";
 import { until } from "../support/until.ts";
@@ -35,9 +36,6 @@ afterAll(async () => {
   await deployment?.dispose();
 }, 60_000);
 
-const SESSION = "select state from pg_stat_activity where pid = $1";
-const sessionState = async (pid: number) => (await deployment.sql<{ state: string }>(SESSION, [pid]))[0]?.state ?? null;
-
 /** Nothing is released and nothing is placed until the transaction ends. */
 async function keepCapacity(): Promise<void> {
   await keeper.query("begin");
@@ -49,23 +47,21 @@ async function keepCapacity(): Promise<void> {
  * now, with all else that its transaction has locked. The session of it; the other worker was stopped before, and goes on.
  */
 async function freezeInTransaction(): Promise<number> {
-  const { rows } = await holder.query<{ pid: number }>("select pg_backend_pid() as pid");
   // A claim that waited as long as this has begun again, and does not give up for two seconds.
-  const waits = `select pid from pg_stat_activity where $1 = any(pg_blocking_pids(pid))
-    and clock_timestamp() - query_start > make_interval(secs => $2)`;
-  const values = [rows[0]!.pid, (1.5 * LIMITS.groupLockMs) / 1_000];
-  const waiting = async () => (await deployment.sql<{ pid: number }>(waits, values))[0];
-  const { pid } = await until("the worker waits in its transaction", waiting, { everyMs: 5 });
+  const pid = await sessionBlockedBy(deployment, holder, { forMs: 1.5 * LIMITS.groupLockMs });
   deployment.signal("worker", "SIGSTOP");
   await holder.query("rollback");
-  await until("the frozen worker has what was held", async () => (await sessionState(pid)) === "idle in transaction");
+  await until(
+    "the frozen worker has what was held",
+    async () => (await sessionState(deployment, pid)) === "idle in transaction",
+  );
   deployment.signal("worker-2", "SIGCONT");
   return pid;
 }
 
 /** Resolves when the database has ended the session of a frozen process. */
 const freed = (pid: number) =>
-  until("what the frozen worker held is free", async () => (await sessionState(pid)) === null, {
+  until("what the frozen worker held is free", async () => (await sessionState(deployment, pid)) === null, {
     timeoutMs: 2 * LIMITS.idleTransactionMs,
   });
 

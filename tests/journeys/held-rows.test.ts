@@ -2,6 +2,7 @@ import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { anotherTeam } from "../support/another-team.ts";
+import { sessionBlockedBy, sessionState } from "../support/blocked-session.ts";
 import { Deployment, type Layout } from "../support/deployment.ts";
 import type { PlatformClient, RestAnswer } from "../support/platform-client.ts";
 import { until } from "../support/until.ts";
@@ -88,19 +89,11 @@ test("a process that is frozen in the middle of a command loses what it holds, a
   await psql.query("select 1 from compute.workload where id = $1 for update", [id]);
   const cancel = { path: { id } };
   const frozen = through("two")(mine).rest("cancelWorkload", cancel);
-  await until(
-    "the command waits",
-    async () => {
-      // Outside psql's transaction, which would see the same each time.
-      const waiting = await deployment.sql(
-        "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-      );
-      return waiting.length === 1;
-    },
-    { everyMs: 5 },
-  );
+  const pid = await sessionBlockedBy(deployment, psql);
   deployment.signal("two", "SIGSTOP");
-  await psql.query("commit"); // the row is the frozen process's now
+  await psql.query("commit");
+  const isTheirs = async () => (await sessionState(deployment, pid)) === "idle in transaction";
+  await until("the row is the frozen process's", isTheirs, { everyMs: 5 });
   try {
     const meanwhile = through("one")(mine).rest("cancelWorkload", cancel);
     expect((await submit(theirs, "while-one-is-frozen")).status).toBe(202);
