@@ -35,17 +35,12 @@ interface Created {
 }
 
 /** Submits a workload and prints its id on stdout; everything said to the person goes to stderr. */
-export async function submit(
-  client: Client,
-  command: string[],
-  options: SubmitOptions,
-  patienceUntil = (later: string) => new Patience({ later }),
-): Promise<void> {
+export async function submit(client: Client, command: string[], options: SubmitOptions): Promise<void> {
   const key = options.key ?? randomUUID();
   const input = { idempotencyKey: key, workload: workloadOf(command, options) };
   const later = `whether it was accepted is not known, and the same command with --key ${key} makes no second workload`;
   const create = () => client.query<Created>(CREATE, { input });
-  const { createWorkload, isRepeated } = await answered(create, patienceUntil(later));
+  const { createWorkload, isRepeated } = await answered(create, new Patience({ later }));
   const { id, status } = createWorkload.workload;
   process.stdout.write(`${id}\n`);
   // After a lost answer the key may have been used by the request before.
