@@ -32,7 +32,9 @@ test("every process tells its own health, what it needs and its metrics", async 
   for (const name of PROCESS_NAMES) {
     const origin = deployment.originOf(name);
     expect((await fetch(`${origin}/healthz`)).status).toBe(200);
-    expect(await (await fetch(`${origin}/metrics`)).text()).toContain("process_cpu_seconds_total");
+    const metrics = await (await fetch(`${origin}/metrics`)).text();
+    expect(metrics).toContain("process_cpu_seconds_total");
+    expect(metrics.includes("nodus_held_steps_total")).toBe(name.startsWith("worker"));
     const ready = (await (await fetch(`${origin}/readyz`)).json()) as { checks: Record<string, unknown> };
     checks[name] = Object.keys(ready.checks).sort();
   }
