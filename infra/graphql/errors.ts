@@ -40,8 +40,7 @@ export function asRefusal(error: unknown): unknown {
 }
 
 function whyUnavailable(error: unknown): string {
-  if (isWaitForOthersOver(error))
-    return "What this needs is held by something else, which did not let it go in time.";
+  if (isWaitForOthersOver(error)) return "What this needs is held by something else, which did not let it go in time.";
   if (isWaitForConnectionOver(error)) return "No connection to the database became free in time.";
   return "The database cannot be reached just now.";
 }
