@@ -1,4 +1,5 @@
 import type { Database } from "../../infra/db/database.ts";
+import { forJob } from "../../infra/db/job-bounds.ts";
 import type { ObjectStore, StoredObject } from "../../infra/objects/object-store.ts";
 import { DONE, implementJob, type JobImplementation } from "../../infra/queue/implement-job.ts";
 import { commitLog } from "../../subgraphs/compute/jobs.ts";
@@ -6,7 +7,6 @@ import { LogChunk } from "../../subgraphs/compute/log/log-chunk.entity.ts";
 import { holdResult, ResultBeingRemoved, storeResult } from "../../subgraphs/compute/output/result-object.commands.ts";
 import { Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { topics } from "../../subgraphs/compute/topics.ts";
-import { ofTeam } from "./team-bounds.ts";
 
 /** Chunks that one read takes; at 64 KiB each this bounds the memory of a commit. */
 const CHUNKS_A_READ = 32;
@@ -36,7 +36,7 @@ export function commitLogJob(logs: Pick<ObjectStore, "put">): JobImplementation<
       );
       tx.wake(topics.log(placement.workloadId));
       return rows.length === 1;
-    }, ofTeam(placement.tenantId));
+    }, forJob(placement.tenantId));
     if (committed && !isTheHosts(placement, stored))
       logger.error(
         { placementId, stored, hostBytes: placement.logBytes, hostSha256: placement.logSha256 },

@@ -1,3 +1,4 @@
+import { forJob } from "../../infra/db/job-bounds.ts";
 import { isWaitForOthersOver } from "../../infra/db/unavailable.ts";
 import type { LaunchOutcome } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
@@ -7,7 +8,6 @@ import type { ClaimedOrder } from "../../subgraphs/compute/placement/seeker.ts";
 import { askSupplier } from "./ask-supplier.ts";
 import { coalesce } from "./coalesce.ts";
 import type { ComputeWorkerDeps } from "./compute-workers.ts";
-import { ofTeam } from "./team-bounds.ts";
 
 /**
  * Sends an order to its supplier and writes down what became of it. `again`: it may have been sent before, so that an
@@ -53,7 +53,7 @@ async function refused(
   failure: Omit<BootFailure, "orderId">,
 ): Promise<void> {
   const now = deps.clock.now();
-  const failed = deps.db.command((tx) => failBoot(tx, { orderId, ...failure }, deps.settings, now), ofTeam(tenantId));
+  const failed = deps.db.command((tx) => failBoot(tx, { orderId, ...failure }, deps.settings, now), forJob(tenantId));
   await failed.catch((error: unknown) => {
     if (!isWaitForOthersOver(error)) throw error;
     deps.logger.info({ orderId }, "a refused order's team is held");

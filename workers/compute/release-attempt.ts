@@ -1,3 +1,4 @@
+import { forJob } from "../../infra/db/job-bounds.ts";
 import { type Driver, isHeld, type Observation } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { backoffMs } from "../../infra/queue/backoff.ts";
@@ -7,7 +8,6 @@ import { Attempt } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { confirmGone } from "../../subgraphs/compute/placement/release.commands.ts";
 import { askSupplier } from "./ask-supplier.ts";
 import type { ComputeWorkerDeps } from "./compute-workers.ts";
-import { ofTeam } from "./team-bounds.ts";
 
 /** Ends an attempt at its supplier, again and again until it is confirmed gone. */
 export function releaseAttemptJob(deps: ComputeWorkerDeps): JobImplementation<{ orderId: string }> {
@@ -37,7 +37,7 @@ export async function releaseOnce(
   const driver = deps.drivers.get(attempt.supplier);
   const said = driver ? await end(deps, driver, orderId, signal) : "unknown: this process has no driver for it";
   if (said === "gone") {
-    await db.command((tx) => confirmGone(tx, orderId, clock.now()), ofTeam(attempt.tenantId));
+    await db.command((tx) => confirmGone(tx, orderId, clock.now()), forJob(attempt.tenantId));
     return "done";
   }
   const policy = said.startsWith("unknown") ? SILENT_BACKOFF : ENDING_BACKOFF;

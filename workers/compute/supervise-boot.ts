@@ -1,9 +1,9 @@
+import { forJob } from "../../infra/db/job-bounds.ts";
 import { DONE, implementJob, type JobImplementation } from "../../infra/queue/implement-job.ts";
 import { superviseBoot } from "../../subgraphs/compute/jobs.ts";
 import { failBoot } from "../../subgraphs/compute/placement/boot.commands.ts";
 import { Attempt } from "../../subgraphs/compute/placement/placement.entity.ts";
 import type { ComputeWorkerDeps } from "./compute-workers.ts";
-import { ofTeam } from "./team-bounds.ts";
 
 /**
  * Bounds a boot, whatever the supplier says of it: an order whose runner has not connected by its deadline is given up
@@ -20,7 +20,7 @@ export function superviseBootJob(deps: ComputeWorkerDeps): JobImplementation<{ o
       return { outcome: "later", at: attempt.bootDeadlineAt, reason: "the boot deadline has not come" };
     const message = "no runner connected before the boot deadline";
     const failure = { orderId, code: "boot_timeout", message, gone: false } as const;
-    await db.command((tx) => failBoot(tx, failure, settings, now), ofTeam(attempt.tenantId));
+    await db.command((tx) => failBoot(tx, failure, settings, now), forJob(attempt.tenantId));
     return DONE;
   });
 }

@@ -1,4 +1,5 @@
 import { allSteps } from "../../infra/db/each-step.ts";
+import { forJob } from "../../infra/db/job-bounds.ts";
 import { isHeld, type Observation } from "../../infra/drivers/driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import {
@@ -14,7 +15,6 @@ import { askSupplier } from "../compute/ask-supplier.ts";
 import type { ComputeWorkerDeps } from "../compute/compute-workers.ts";
 import type { LaunchOrderFn } from "../compute/launch-order.ts";
 import { releaseOnce } from "../compute/release-attempt.ts";
-import { ofTeam } from "../compute/team-bounds.ts";
 import type { Reconciler } from "./schedule.ts";
 
 /** Attempts that one round looks at. */
@@ -109,7 +109,7 @@ async function checkBooting(
 async function endStuckStaging({ db, clock, logger }: ComputeWorkerDeps, attempt: Attempt): Promise<boolean> {
   const now = clock.now();
   if (attempt.state === "running" || !attempt.sessionHash || stagingDeadline(attempt) > now) return false;
-  const ended = await db.command((tx) => loseStuckStaging(tx, attempt.id, now), ofTeam(attempt.tenantId));
+  const ended = await db.command((tx) => loseStuckStaging(tx, attempt.id, now), forJob(attempt.tenantId));
   if (ended)
     logger.warn({ orderId: attempt.id, offerId: attempt.offerId }, "a connected host did not get to run its command");
   return ended;
@@ -136,7 +136,7 @@ async function checkConnected(deps: ComputeWorkerDeps, attempt: Attempt, seen: O
     return;
   }
   if (now.getTime() - goneSince.getTime() >= LIMITS.goneToLostMs)
-    await db.command((tx) => loseIfStillGone(tx, attempt.id, deps.settings, now), ofTeam(attempt.tenantId));
+    await db.command((tx) => loseIfStillGone(tx, attempt.id, deps.settings, now), forJob(attempt.tenantId));
 }
 
 async function fail(
@@ -147,7 +147,7 @@ async function fail(
   gone: boolean,
 ): Promise<void> {
   const failure = { orderId, code, message, gone };
-  await deps.db.command((tx) => failBoot(tx, failure, deps.settings, deps.clock.now()), ofTeam(tenantId));
+  await deps.db.command((tx) => failBoot(tx, failure, deps.settings, deps.clock.now()), forJob(tenantId));
 }
 
 async function clearGone({ db }: ComputeWorkerDeps, attempt: Attempt): Promise<void> {

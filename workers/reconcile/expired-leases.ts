@@ -1,10 +1,10 @@
 import type { Database, Tx } from "../../infra/db/database.ts";
 import { eachStep } from "../../infra/db/each-step.ts";
+import { forJob } from "../../infra/db/job-bounds.ts";
 import { teamsInTurn } from "../../infra/db/teams-in-turn.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import { loseGeneration } from "../../subgraphs/compute/lifecycle/finish.commands.ts";
-import { ofTeam } from "../compute/team-bounds.ts";
 import { ClockSteps } from "./clock-steps.ts";
 import { type Lease, LeasesAhead } from "./leases-ahead.ts";
 import type { Reconciler } from "./schedule.ts";
@@ -74,7 +74,7 @@ function leasesThat(db: Database, condition: string, at: Date, limit: number): P
 }
 
 async function loseGenerations(db: Database, leases: readonly Lease[], now: Date): Promise<void> {
-  const loseOf = (lease: Lease) => () => db.command((tx) => loseUnlessHeard(tx, lease, now), ofTeam(lease.tenantId));
+  const loseOf = (lease: Lease) => () => db.command((tx) => loseUnlessHeard(tx, lease, now), forJob(lease.tenantId));
   await eachStep(leases.map(loseOf));
 }
 
