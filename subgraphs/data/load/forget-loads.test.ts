@@ -75,3 +75,21 @@ test("a load whose run's last figures are still to be written is not forgotten",
   await page();
   expect(await isKnown(load)).toBe(true);
 }, 30_000);
+
+test("a load that somebody holds is left for another round, and keeps no other from being forgotten", async () => {
+  const made = [await f.loaded(output("held")), await f.loaded(output("free"))];
+  for (const { run, load } of made) {
+    await run.settle();
+    await f.recordRun(load);
+  }
+  await f.clock.advance(LIMITS.placementHistoryMs + 1);
+  await forgetWorkloads(0);
+  const known = () => Promise.all(made.map(({ load }) => isKnown(load)));
+  await f.db.command(async (tx) => {
+    await tx.sql("select 1 from data.sink_load where id = $1 for update", [made[0]!.load.id]);
+    await page(100);
+    expect(await known()).toEqual([true, false]);
+  });
+  await page(100);
+  expect(await known()).toEqual([false, false]);
+}, 30_000);

@@ -27,8 +27,9 @@ export async function forgetLoads(
   const old = page.filter(({ createdAt }) => createdAt < madeBefore);
   const workloadIds = await results.forgotten(db, [...new Set(old.map(({ workloadId }) => workloadId))]);
   const gone = await db.sql(
-    `delete from data.sink_load where id = any($1) and workload_id = any($2) and state in ('loaded', 'failed')
-        and run_state not in ('open', 'due') returning 1`,
+    `delete from data.sink_load where id in (
+       select id from data.sink_load where id = any($1) and workload_id = any($2) and state in ('loaded', 'failed')
+          and run_state not in ('open', 'due') for update skip locked) returning 1`,
     [old.map(({ id }) => id), workloadIds],
   );
   const more = page.length === limit && old.length === limit;
