@@ -171,7 +171,7 @@ class Connection implements HostConnection {
   }
 
   #turnAway(orderId: string, refusal: SessionRefusal): void {
-    this.#forget(orderId);
+    if (refusal.refused !== "retry") this.#forget(orderId);
     this.#refuse(orderId, refusal.refused, refusal.message);
   }
 

@@ -34,7 +34,7 @@ export class MiniatureHost {
   /** Exchanges an order's token; throws when it is refused. */
   static async open(deps: LifecycleDeps, order: { orderId: string; token: string }): Promise<MiniatureHost> {
     const answer = await openSession(deps, { ...order, protocol: 1 });
-    if ("refused" in answer) throw new Error(answer.message);
+    if ("refused" in answer) throw new Error(answer.message, { cause: answer });
     return new MiniatureHost(deps, answer.session);
   }
 

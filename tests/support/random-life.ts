@@ -157,7 +157,10 @@ export class RandomLife {
     );
     if (!order) return;
     const deps = lifecycleDeps(this.#graph.db, this.#graph.clock);
-    this.#hosts.push(await MiniatureHost.open(deps, { orderId: order.id, token: orderToken(RUNNER_KEY, order.id) }));
+    const opened = await MiniatureHost.open(deps, { orderId: order.id, token: orderToken(RUNNER_KEY, order.id) }).catch(
+      unlessToComeAgain,
+    );
+    if (opened) this.#hosts.push(opened);
   }
 
   #host(): MiniatureHost | undefined {
@@ -255,4 +258,10 @@ export class RandomLife {
 /** A refusal is an answer; a host's order that is not open any more, too. Whatever else is thrown is a fault. */
 function refusalIsFine(error: Error): void {
   if (!(error instanceof Refused) && !/order is over|token was used up/.test(error.message)) throw error;
+}
+
+/** Of several exchanges at the same time the last one counts. */
+function unlessToComeAgain(error: Error): null {
+  if ((error.cause as { refused?: string } | undefined)?.refused === "retry") return null;
+  throw error;
 }

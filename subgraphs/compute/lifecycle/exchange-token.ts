@@ -1,11 +1,10 @@
 import type { Database, Queryer } from "../../../infra/db/database.ts";
-import { TeamBusy } from "../../../infra/db/unavailable.ts";
 import { Attempt, Placement } from "../placement/placement.entity.ts";
 import { Stage } from "../stage/stage.entity.ts";
 import { Workload } from "../workload/workload.entity.ts";
 import type { LifecycleDeps } from "./lifecycle-deps.ts";
 import { boundsOf, type LockedOrder, mayAct } from "./locked-order.ts";
-import { ORDER_OVER, refusal, type Session, type SessionRefusal, UNKNOWN_ORDER } from "./session.ts";
+import { ORDER_OVER, OVERTAKEN, refusal, type Session, type SessionRefusal, UNKNOWN_ORDER } from "./session.ts";
 
 /** An order as its rows are, nothing locked. */
 type ReadOrder = LockedOrder;
@@ -37,8 +36,7 @@ export async function exchangeToken(
     found = await whatCameOfIt(db, exchange, now);
   }
   // A later exchange of the same token replaced this one: it is the host's by now, and must be neither replaced nor ended.
-  if (!found || (taken.length > 0 && "refused" in found && found.refused === "bad_token")) throw new TeamBusy();
-  return found;
+  return !found || (taken.length > 0 && "refused" in found && found.refused === "bad_token") ? OVERTAKEN : found;
 }
 
 /** Null when nothing speaks against the exchange, and yet it was not made. */

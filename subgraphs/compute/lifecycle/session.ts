@@ -12,8 +12,10 @@ export interface Session extends OrderRows {
   sessionHash: string;
 }
 
-/** Why a host is turned away; `fenced` and `unknown` tell it to drop the guest and everything of it. */
-export type SessionRefusal = { refused: "fenced" | "unknown" | "bad_token"; message: string };
+/**
+ * Why a host is turned away; `fenced` and `unknown` tell it to drop the guest and everything of it, `retry` to come again.
+ */
+export type SessionRefusal = { refused: "fenced" | "unknown" | "bad_token" | "retry"; message: string };
 
 export function refusal(refused: SessionRefusal["refused"], message: string): SessionRefusal {
   return { refused, message };
@@ -21,4 +23,5 @@ export function refusal(refused: SessionRefusal["refused"], message: string): Se
 
 export const UNKNOWN_ORDER = refusal("unknown", "The order is not known.");
 export const ORDER_OVER = refusal("fenced", "The order is over.");
+export const OVERTAKEN = refusal("retry", "A later exchange of the token replaced this one.");
 export const NOT_THE_LATEST = refusal("fenced", "The session is not the order's latest one.");
