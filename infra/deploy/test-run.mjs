@@ -24,7 +24,8 @@ export async function runTests(root, args) {
     if (!existsSync(file)) throw new Error(`the test runner ended with exit code ${code} and without a report`);
     const summary = JSON.parse(readFileSync(file, "utf8"));
     for (const { name, reason } of summary.skips) process.stdout.write(`skipped: ${name}: ${reason}\n`);
-    for (const name of summary.unsteady) process.stdout.write(`passed only at a second try: ${name}\n`);
+    for (const { name, firstFailure } of summary.unsteady)
+      process.stdout.write(`passed only at a second try: ${name}\n${firstFailure}\n`);
     process.stdout.write(`${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped\n`);
     return code === 0 && summary.failed > 0 ? 1 : code;
   } finally {

@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import type { Reporter, TestModule, TestSuite } from "vitest/node";
+import type { Reporter, TestModule, TestResult, TestSuite } from "vitest/node";
 
 interface Summary {
   passed: number;
@@ -7,7 +7,7 @@ interface Summary {
   skipped: number;
   skips: { name: string; reason: string }[];
   /** Tests that failed first and then passed: each is a fault of the test or of the product that wants to be found. */
-  unsteady: string[];
+  unsteady: { name: string; firstFailure: string }[];
 }
 
 /**
@@ -35,11 +35,18 @@ function failuresOutsideTests(module: TestModule): number {
 function countTests(module: TestModule, summary: Summary): void {
   for (const test of module.children.allTests()) {
     const result = test.result();
-    if (test.diagnostic()?.flaky) summary.unsteady.push(test.fullName);
+    if (test.diagnostic()?.flaky) summary.unsteady.push({ name: test.fullName, firstFailure: firstFailure(result) });
     if (result.state === "passed") summary.passed++;
     else if (result.state === "skipped") {
       summary.skipped++;
       summary.skips.push({ name: test.fullName, reason: result.note ?? "no reason given" });
     } else summary.failed++; // failed, or still pending when the run ended
   }
+}
+
+function firstFailure({ errors }: TestResult): string {
+  const [error] = errors ?? [];
+  if (!error) return "why is not known";
+  const place = error.stacks?.find(({ file }) => !file.includes("/node_modules/"));
+  return `${error.message}${error.diff ? `\n${error.diff}` : ""}${place ? `\n  at ${place.file}:${place.line}` : ""}`;
 }
