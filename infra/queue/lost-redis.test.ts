@@ -47,6 +47,25 @@ test("workers go on when Redis has died and come back empty", async ({ skip }) =
   await database.close();
 });
 
+test("a queue that is first used while Redis is away takes jobs once Redis is back", async ({ skip }) => {
+  const missing = redisMissing();
+  if (missing) return skip(missing);
+  const redis = await testRedis();
+  const queue = await openQueue({ databaseUrl: "", redisUrl: redis.url, logger });
+  const publish = () => queue.publish([{ id: "job-1", definition: COUNT, payload: { n: 1 } }]);
+  await redis.kill();
+  await expect(publish()).rejects.toThrow();
+  await redis.start();
+  const published = () =>
+    publish().then(
+      () => "published",
+      (error: Error) => error.message,
+    );
+  await expect.poll(published, { timeout: 15_000 }).toBe("published");
+  await queue.close();
+  await redis.close();
+});
+
 test("a queue that cannot be reached is told at start", async () => {
   await expect(openQueue({ databaseUrl: "postgres://127.0.0.1:1/none", logger })).rejects.toThrow("ECONNREFUSED");
   await expect(openQueue({ databaseUrl: "", redisUrl: "redis://127.0.0.1:1", logger })).rejects.toThrow();

@@ -26,7 +26,12 @@ export async function openRedisBackend(url: string, logger: Logger): Promise<Que
   return {
     kind: "redis",
     openQueue: (name) =>
-      new Queue(name, { connection: adding, prefix: PREFIX, streams: { events: { maxLen: KEPT_EVENTS } } }),
+      new Queue(name, {
+        ...{ connection: adding, prefix: PREFIX, streams: { events: { maxLen: KEPT_EVENTS } } },
+        // A queue may be used for the first time while Redis is away, and BullMQ would remember for good that its
+        // questions at the start were not answered. Workers ask for the version.
+        ...{ skipWaitingForReady: true, skipVersionCheck: true },
+      }),
     openWorker: (name, run, settings) =>
       new Worker(name, (job, token) => run(job, token ?? ""), {
         connection: taking,
