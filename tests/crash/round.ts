@@ -6,6 +6,7 @@ import { stateOf, type WorkloadState } from "../support/workloads.ts";
 import { expectNothingLeft, expectOneTruth, expectSound } from "./aftermath.ts";
 import { Listener, type Moment } from "./moments.ts";
 import { cancelled, complaint, type Inhabitant, population, submitted, treesOf } from "./population.ts";
+import { expectSavedLog } from "./saved-log.ts";
 import type { Target, VictimName } from "./target.ts";
 
 export interface Round {
@@ -143,8 +144,7 @@ async function expectFate(
   expect(complaint(one, end, victim === "guest"), when).toBeNull();
   expectOneTruth(end, `${when}: ${one.id}`);
   if (end.status === "cancelled" || end.reason === "signalled" || end.reason === "start_failed") return;
-  const { body } = await target.admin.rest("getWorkloadLogs", { path: { id: one.id! } });
-  expect(body, `${when}: the log of ${one.id}`).toBe(one.log);
+  await expectSavedLog(target.admin, one.id!, one.log, `${when}: the log of ${one.id}`);
   if (!one.log.startsWith("tick") || one.fate !== "completes") return;
   const outputs = (await target.admin.rest("listWorkloadOutputs", { path: { id: one.id! } })).body.outputs;
   expect(
