@@ -9,7 +9,7 @@ import {
   settleLaunched,
   stagingDeadline,
 } from "../../subgraphs/compute/placement/boot.commands.ts";
-import { loseIfStillGone } from "../../subgraphs/compute/placement/gone.commands.ts";
+import { hasBeatenSince, loseIfStillGone, noteGone } from "../../subgraphs/compute/placement/gone.commands.ts";
 import { Attempt, Placement } from "../../subgraphs/compute/placement/placement.entity.ts";
 import { askSupplier } from "../compute/ask-supplier.ts";
 import type { ComputeWorkerDeps } from "../compute/compute-workers.ts";
@@ -128,13 +128,7 @@ async function checkConnected(deps: ComputeWorkerDeps, attempt: Attempt, seen: O
   const placement = await db.row(Placement, "where t.id = $1 and t.order_id = $2", [attempt.placementId, attempt.id]);
   if (!placement) return;
   const goneSince = attempt.goneSeenAt;
-  if (!goneSince || (placement.lastBeatAt && placement.lastBeatAt > goneSince)) {
-    await db.sql(
-      "update compute.attempt set gone_seen_at = $2, next_check_at = $3 where id = $1 and state in ('booting', 'running')",
-      [attempt.id, now, new Date(now.getTime() + LIMITS.goneToLostMs)],
-    );
-    return;
-  }
+  if (!goneSince || hasBeatenSince(attempt, placement)) return noteGone(db, attempt.id, now);
   if (now.getTime() - goneSince.getTime() >= LIMITS.goneToLostMs)
     await db.command((tx) => loseIfStillGone(tx, attempt.id, deps.settings, now), forJob(attempt.tenantId));
 }

@@ -4,7 +4,7 @@ import { computeSettings, type Placed } from "../../../tests/support/compute-fix
 import { insertHosted, lifeOfEachTest } from "../../../tests/support/lifecycle-world.ts";
 import type { MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { beat } from "../lifecycle/session.commands.ts";
-import { loseIfStillGone } from "./gone.commands.ts";
+import { loseIfStillGone, noteGone } from "./gone.commands.ts";
 import { Placement } from "./placement.entity.ts";
 
 const deps = lifeOfEachTest();
@@ -20,7 +20,7 @@ const placement = () => deps.db.row(Placement, "where t.id = $1", [placed.placem
 /** The supplier showed nothing of the order, and then time passed. */
 async function seenGone(passedMs: number): Promise<void> {
   deps.clock.advance(1_000);
-  await deps.db.sql("update compute.attempt set gone_seen_at = $1", [deps.clock.now()]);
+  await noteGone(deps.db, placed.orderId, deps.clock.now());
   deps.clock.advance(passedMs);
 }
 
@@ -45,6 +45,25 @@ test("a host that is heard in the moment before the verdict keeps its run", asyn
   expect(await lose()).toBe(false);
   expect(await placement()).toMatchObject({ state: "running" });
 });
+
+test.each([-LIMITS.clockSkewMs, LIMITS.clockSkewMs])(
+  "a beat counts as one whichever way the clock of the process that took it differs: %i ms",
+  async (skewMs) => {
+    const beatElsewhere = async () => {
+      deps.clock.stepWall(skewMs);
+      await beat(deps, host.session);
+      deps.clock.stepWall(-skewMs);
+    };
+    await host.apply(host.running());
+    await beatElsewhere();
+    await seenGone(LIMITS.goneToLostMs);
+    await beatElsewhere();
+    expect(await lose()).toBe(false);
+    await noteGone(deps.db, placed.orderId, deps.clock.now());
+    deps.clock.advance(LIMITS.goneToLostMs);
+    expect(await lose()).toBe(true);
+  },
+);
 
 test("nothing is lost before its time, nor an order that was seen again meanwhile", async () => {
   await host.apply(host.running());

@@ -1,9 +1,31 @@
-import type { Tx } from "../../../infra/db/database.ts";
+import type { Database, Tx } from "../../../infra/db/database.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { loseGeneration } from "../lifecycle/finish.commands.ts";
 import type { ComputeSettings } from "../settings.ts";
 import { failBoot } from "./boot.commands.ts";
 import { lockAttempt } from "./lock-attempt.ts";
+import type { Attempt, Placement } from "./placement.entity.ts";
+
+/** Writes down that the supplier shows nothing of an order whose host was heard: it is looked at again after the grace. */
+export async function noteGone(db: Pick<Database, "sql">, orderId: string, now: Date): Promise<void> {
+  await db.sql(
+    `update compute.attempt a set gone_seen_at = $2, gone_seen_beat_at = p.last_beat_at, next_check_at = $3
+       from compute.placement p
+      where a.id = $1 and p.id = a.placement_id and p.order_id = a.id and a.state in ('booting', 'running')`,
+    [orderId, now, new Date(now.getTime() + LIMITS.goneToLostMs)],
+  );
+}
+
+/**
+ * Whether the host has beaten since its machine was seen gone. Beats carry the time of another process, whose clock may
+ * be ahead or behind, so the last beat is compared with what was the last one then, and not with when that was.
+ */
+export function hasBeatenSince(
+  { goneSeenBeatAt }: Pick<Attempt, "goneSeenBeatAt">,
+  { lastBeatAt }: Pick<Placement, "lastBeatAt">,
+): boolean {
+  return lastBeatAt?.getTime() !== goneSeenBeatAt?.getTime();
+}
 
 /**
  * Ends what ran on a machine that its supplier has shown gone for `LIMITS.goneToLostMs`. Decided under the locks: a host
@@ -19,8 +41,8 @@ export async function loseIfStillGone(
   if (!locked?.attempt.goneSeenAt || locked.placement.orderId !== orderId) return false;
   const { placement } = locked;
   const { goneSeenAt } = locked.attempt;
-  const heard = placement.lastBeatAt !== null && placement.lastBeatAt > goneSeenAt;
-  if (heard || now.getTime() - goneSeenAt.getTime() < LIMITS.goneToLostMs) return false;
+  if (hasBeatenSince(locked.attempt, placement) || now.getTime() - goneSeenAt.getTime() < LIMITS.goneToLostMs)
+    return false;
   if (placement.state !== "running") {
     const message = "the machine was lost before the command ran";
     return failBoot(tx, { orderId, code: "supplier_lost_it", message, gone: true }, settings, now);

@@ -171,6 +171,8 @@ export class Attempt {
   @column.int({ defaultRaw: "0" }) fruitlessChecks!: number;
   /** Since when the supplier says that it is gone although nothing ended it. */
   @column.at({ nullable: true }) goneSeenAt!: Date | null;
+  /** The host's last beat when that was first seen, by the clock of the process that took it. */
+  @column.at({ nullable: true }) goneSeenBeatAt!: Date | null;
   /** What the supplier last said of it, for operators. */
   @column.text({ nullable: true }) supplierSaid!: string | null;
   @column.at({ nullable: true }) goneAt!: Date | null;
