@@ -67,6 +67,20 @@ export class Patience {
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
   }
 
+  /**
+   * What became of a request that may be repeated: when its answer is lost it is asked again, for the platform may have
+   * done it. One that never got there is thrown at once.
+   */
+  async answerTo<T>(request: () => Promise<T>): Promise<{ answer: T; isRepeated: boolean }> {
+    try {
+      return { answer: await request(), isRepeated: false };
+    } catch (error) {
+      if (error instanceof PlatformLost && error.isUnsent) throw error;
+      await this.bear(error);
+    }
+    return { answer: await this.through(request), isRepeated: true };
+  }
+
   /** Repeats `work` until the platform answers it. It must be safe to repeat. */
   async through<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     for (;;) {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Client, PlatformLost } from "./client.ts";
+import type { Client } from "./client.ts";
 import { followLogs } from "./logs.ts";
 import { Patience } from "./patience.ts";
 import { note } from "./progress.ts";
@@ -40,29 +40,13 @@ export async function submit(client: Client, command: string[], options: SubmitO
   const input = { idempotencyKey: key, workload: workloadOf(command, options) };
   const later = `whether it was accepted is not known, and the same command with --key ${key} makes no second workload`;
   const create = () => client.query<Created>(CREATE, { input });
-  const { createWorkload, isRepeated } = await answered(create, new Patience({ later }));
-  const { id, status } = createWorkload.workload;
+  const { answer, isRepeated } = await new Patience({ later }).answerTo(create);
+  const { workload, replayed } = answer.createWorkload;
+  const { id, status } = workload;
   process.stdout.write(`${id}\n`);
   // After a lost answer the key may have been used by the request before.
-  note(createWorkload.replayed && !isRepeated ? "This key was used before: the same workload." : "Accepted.");
+  note(replayed && !isRepeated ? "This key was used before: the same workload." : "Accepted.");
   if (options.follow) await followLogs(client, id, status);
-}
-
-/**
- * What became of a request that may be repeated: when its answer is lost it is asked again, for the platform may have
- * done it. One that never got there is thrown at once.
- */
-async function answered(
-  create: () => Promise<Created>,
-  patience: Patience,
-): Promise<Created & { isRepeated: boolean }> {
-  try {
-    return { ...(await create()), isRepeated: false };
-  } catch (error) {
-    if (error instanceof PlatformLost && error.isUnsent) throw error;
-    await patience.bear(error);
-  }
-  return { ...(await patience.through(create)), isRepeated: true };
 }
 
 function workloadOf(command: string[], options: SubmitOptions): Record<string, unknown> {
