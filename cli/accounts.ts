@@ -10,13 +10,18 @@ interface TeamOption {
   team?: string;
 }
 
-/** Prints a team's account. */
+/** Prints a team's account. @throws ClientError when its books do not balance */
 export function showAccount(settings: Settings, options: TeamOption): Promise<void> {
   return withDatabase(settings, async (db) => {
     const teamId = await teamOf(db, options.team);
     const account = await db.row(Account, "where t.id = $1", [teamId]);
     if (!account) throw new ClientError(`The team ${teamId} has no account yet: start the platform once.`);
-    print(account, await trialBalance(db, teamId));
+    const balance = await trialBalance(db, teamId);
+    print(account, balance);
+    if (balance !== 0n)
+      throw new ClientError(
+        `The books of the team ${teamId} are out of balance: keep a back-up, and do not post by hand.`,
+      );
   });
 }
 
