@@ -32,7 +32,8 @@ export class SimWorker {
   readonly #child: ChildProcess;
   readonly #durationMs: number;
   readonly #listen: ((line: string) => void) | null;
-  readonly #exited: Promise<unknown>;
+  /** Code and signal. */
+  readonly #exited: Promise<unknown[]>;
   readonly #folder = throwAwayFolder();
   #ending = false;
 
@@ -52,20 +53,19 @@ export class SimWorker {
   live(seed: number): Promise<{ simulated: Simulated; tookMs: number }> {
     const child = this.#child;
     return new Promise<Lived>((resolve, reject) => {
-      const ended = (code: number | null, signal: string | null) =>
+      const ended = ([code, signal]: unknown[]) =>
         reject(new ClientError(`The process that lived through seed ${seed} ended by itself (${signal ?? code}).`));
       const told = (message: WorkerMessage) => {
         if (message.type === "line") this.#listen?.(message.line);
         if (message.type !== "lived" && message.type !== "failed") return;
         child.off("message", told);
-        child.off("exit", ended);
         if (message.type === "lived") resolve(message);
         else reject(new ClientError(message.message));
       };
       child.on("message", told);
-      child.on("exit", ended);
+      this.#exited.then(ended, reject);
       const request: LiveRequest = { seed, durationMs: this.#durationMs, traced: this.#listen !== null };
-      child.send(request);
+      child.send(request, () => {}); // what cannot be sent has nobody there to take it, whose exit is told above
     });
   }
 

@@ -41,16 +41,21 @@ async function sim(...options: string[]): Promise<Running> {
   return { child, folder, output: () => output, over: once(child, "close").then(([code]) => code) };
 }
 
-/** Processes whose command line names the folder: the databases in it. */
+/** Processes whose command line names the folder: those that simulate, and their databases. */
 function processesIn(folder: string): string[] {
-  const commandLine = (pid: string) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, "utf8");
-    } catch {
-      return ""; // it ended meanwhile
-    }
-  };
   return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && commandLine(name).includes(folder));
+}
+
+function isSimulating(pid: number): boolean {
+  return commandLine(pid).includes("sim-child");
+}
+
+function commandLine(pid: number | string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return ""; // it ended meanwhile
+  }
 }
 
 async function until(what: string, isTrue: () => boolean): Promise<void> {
@@ -94,6 +99,18 @@ test("a process that dies before its database is there leaves nothing, and the c
   process.kill(children()[0]!, "SIGKILL");
   expect(await running.over, running.output()).toBe(2);
   expect(running.output()).toContain("The process that lived through seed 1 ended by itself (SIGKILL).");
+  await until("all is gone", () => hasLeftNothing(running));
+}, 180_000);
+
+test("a process that dies between two seeds ends the command with the same word", async () => {
+  const running = await sim("--seeds", "500", "--hours", "0.02");
+  await until("a seed is through", () => isUnderWay(running));
+  running.child.kill("SIGSTOP");
+  await sleep(3_000); // for the process to end its seed: nobody gives it another one
+  process.kill(processesIn(running.folder).map(Number).find(isSimulating)!, "SIGKILL");
+  running.child.kill("SIGCONT");
+  expect(await running.over, running.output()).toBe(2);
+  expect(running.output()).toMatch(/^The process that lived through seed \d+ ended by itself \(SIGKILL\)\.$/m);
   await until("all is gone", () => hasLeftNothing(running));
 }, 180_000);
 
