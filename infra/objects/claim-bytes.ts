@@ -21,3 +21,20 @@ export async function claimWhenFree(clock: Clock, claim: () => Promise<boolean>)
 export function removalsDeadBefore(now: Date): Date {
   return new Date(now.getTime() - LIMITS.removalLeaseMs);
 }
+
+/** What a removal has not come to by then it lets go, so nobody waits long for bytes that it has not touched. */
+const REMOVAL_GIVES_UP_MS = 20_000;
+
+/**
+ * Tells a removal whether it has to let go of what it has not touched yet. Its time is over by either clock: where the
+ * machine slept meanwhile, or its wall clock was set, others may take it for dead and store the bytes again.
+ */
+export function removalTime(clock: Clock, begunAt: Date): { readonly isOver: boolean } {
+  const begunMs = clock.monotonicMs();
+  return {
+    get isOver() {
+      const wallMs = Math.abs(clock.now().getTime() - begunAt.getTime());
+      return Math.max(wallMs, clock.monotonicMs() - begunMs) > REMOVAL_GIVES_UP_MS;
+    },
+  };
+}

@@ -5,6 +5,7 @@ import { closeIfGone } from "../../subgraphs/compute/lifecycle/finish.commands.t
 import { applyRecords } from "../../subgraphs/compute/lifecycle/record.commands.ts";
 import { openSession } from "../../subgraphs/compute/lifecycle/session.commands.ts";
 import { settle } from "../../subgraphs/compute/lifecycle/settlement.commands.ts";
+import { storeResult } from "../../subgraphs/compute/output/result-object.commands.ts";
 import { insertPlaced } from "../support/compute-fixtures.ts";
 import type { RestFace } from "./rest-face.ts";
 
@@ -31,7 +32,9 @@ export async function finishedRun({ compute, results }: RestFace): Promise<Finis
   };
   const log = Buffer.from([...Buffer.from("hello, wörld\n"), 0xff, 0x0a]);
   const output = randomBytes(70_000);
-  const stored = await results.put(Readable.from([output]), { maxBytes: output.byteLength });
+  const stored = await storeResult({ ...deps, objects: results }, Readable.from([output]), {
+    maxBytes: output.byteLength,
+  });
   const file = { name: "results.tar", sha256: stored.sha256, bytes: stored.bytes, media: "application/x-tar" };
   await report({ type: "phase", phase: "running", isolation, note: null });
   clock.advance(2_000);

@@ -12,6 +12,7 @@ import { closeIfGone } from "../../subgraphs/compute/lifecycle/finish.commands.t
 import { applyRecords } from "../../subgraphs/compute/lifecycle/record.commands.ts";
 import { openSession } from "../../subgraphs/compute/lifecycle/session.commands.ts";
 import { settle } from "../../subgraphs/compute/lifecycle/settlement.commands.ts";
+import { storeResult } from "../../subgraphs/compute/output/result-object.commands.ts";
 import { runResults } from "../../subgraphs/compute/output/run-results.port.ts";
 import { SinkLoad } from "../../subgraphs/data/load/load.entity.ts";
 import { reloadOutput } from "../../subgraphs/data/load/reload-output.ts";
@@ -139,7 +140,7 @@ export async function loadFixture(shared?: TlsPostgres, graph?: ComputeGraph) {
     const records: Record<string, unknown>[] = [];
     for (const [name, { content, isTar = false }] of Object.entries(outputs)) {
       const bytes = Buffer.from(content);
-      const object = await objects.put(Readable.from([bytes]), { maxBytes: bytes.length });
+      const object = await storeResult({ db, clock, objects }, Readable.from([bytes]), { maxBytes: bytes.length });
       records.push({ type: "output", name, ...object, media: "application/octet-stream", isTar });
     }
     return records;

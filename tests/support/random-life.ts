@@ -1,5 +1,6 @@
 import type { OfferFact } from "../../infra/drivers/driver.ts";
 import { Refused } from "../../infra/kernel/refusal.ts";
+import type { StoredObject } from "../../infra/objects/object-store.ts";
 import type { ExitRecord, RunnerRecord } from "../../infra/runner/protocol.ts";
 import { openAccount } from "../../subgraphs/compute/account/account.commands.ts";
 import { stopAtDeadline } from "../../subgraphs/compute/lifecycle/deadline.commands.ts";
@@ -19,6 +20,7 @@ import { RUNNER_KEY, TENANT } from "./compute-fixtures.ts";
 import { type ComputeGraph } from "./compute-graph.ts";
 import { lifecycleDeps, MiniatureHost } from "./miniature-host.ts";
 import { seeded } from "./seeded.ts";
+import { storedResult } from "./stored-result.ts";
 
 /** Far beyond every next try. */
 const WHENEVER = new Date("9999-01-01T00:00:00Z");
@@ -56,10 +58,13 @@ export class RandomLife {
   readonly #pick: (below: number) => number;
   readonly #deps: PlacementDeps;
   readonly #hosts: MiniatureHost[] = [];
+  /** Bytes that guests leave. */
+  readonly #output: StoredObject;
   #submitted = 0;
 
-  constructor(graph: ComputeGraph, seed: number) {
+  constructor(graph: ComputeGraph, seed: number, output: StoredObject) {
     this.#graph = graph;
+    this.#output = output;
     this.#pick = seeded(seed);
     const { db, clock, settings, deps } = graph;
     const random = () => this.#pick(1_000) / 1_000;
@@ -70,7 +75,7 @@ export class RandomLife {
     const account = { teamId: TENANT, creditMicros: 8_000_000n, paymentMethod: true, concurrentRunsLimit: 12 };
     await graph.db.command((tx) => openAccount(tx, account, graph.clock.now()));
     await graph.offer(...OFFERS);
-    return new RandomLife(graph, seed);
+    return new RandomLife(graph, seed, await storedResult(graph, "x"));
   }
 
   /** Picks what happens next; what it does is decided now, and done when it is called. */
@@ -180,8 +185,7 @@ export class RandomLife {
         host.record({
           type: "output",
           name: `o${this.#pick(2)}`,
-          sha256: "a".repeat(64),
-          bytes: 1,
+          ...this.#output,
           media: "text/plain",
           isTar: false,
         }),

@@ -28,7 +28,7 @@ export function commitLogJob(logs: Pick<ObjectStore, "put">): JobImplementation<
     const stored = await storeResult(deps, chunksOf(db, placement), { maxBytes: placement.logBytes });
     const now = clock.now();
     const committed = await db.command(async (tx) => {
-      if (!(await holdResult(tx, stored, now))) throw new ResultBeingRemoved(); // the next run stores them again
+      if (!(await holdResult(tx, stored.sha256))) throw new ResultBeingRemoved(); // the next run stores them again
       const rows = await tx.sql(
         `update compute.placement set log_sha256 = $2, log_committed_at = $3, log_bytes = $4,
            log_tail_lost = log_tail_lost or log_bytes > $4 where id = $1 and log_committed_at is null returning id`,

@@ -204,14 +204,14 @@ test("a reference that is being written keeps its bytes; bytes that come later w
   const collect = (objects: Pick<ObjectStore, "remove">) =>
     collectResultBytes({ db: database.db, objects, clock }, { after: null, limit: 10 });
   await database.db.command(async (tx) => {
-    expect(await holdResult(tx, object, clock.now())).toBe(true);
+    expect(await holdResult(tx, object.sha256)).toBe(true);
     expect((await collect(results)).removed).toBe(0); // the row is held: it is passed by
   });
   let late = true;
   let again: Promise<{ sha256: string }> | null = null;
   const slow = {
     remove: async (sha256: string) => {
-      late = await database.db.command((tx) => holdResult(tx, object, clock.now()));
+      late = await database.db.command((tx) => holdResult(tx, object.sha256));
       const waits = Promise.withResolvers<void>();
       const sleep = (ms: number) => {
         waits.resolve();
@@ -228,6 +228,33 @@ test("a reference that is being written keeps its bytes; bytes that come later w
   expect(await again).toMatchObject({ sha256: object.sha256 });
   expect(await results.has(object.sha256)).toBe(true);
 });
+
+test("bytes that went while whoever stored them was away are not referred to", async () => {
+  const { sha256 } = await put("away for days");
+  clock.advance(2 * DAY_MS);
+  expect(
+    (await collectResultBytes({ db: database.db, objects: results, clock }, { after: null, limit: 10 })).removed,
+  ).toBe(1);
+  expect(await database.db.command((tx) => holdResult(tx, sha256))).toBe(false);
+  expect(await stored()).toBe(0);
+});
+
+test.each(["set", "slept past"] as const)(
+  "a removal lets go of what it has not touched when its clock was %s, for others take it for dead",
+  async (how) => {
+    await Promise.all(["first", "second"].map((text) => put(text)));
+    clock.advance(2 * DAY_MS);
+    const removed: string[] = [];
+    const remove = async (sha256: string) => {
+      removed.push(sha256);
+      if (how === "set") clock.stepWall(HOUR_MS);
+      else clock.advance(HOUR_MS);
+    };
+    await collectResultBytes({ db: database.db, objects: { remove }, clock }, { after: null, limit: 10 });
+    const left = await database.db.sql("select removing_since from compute.result_object");
+    expect([removed.length, left]).toEqual([1, [{ removing_since: null }]]);
+  },
+);
 
 test("a removal that failed is free at once, one that died after its lease, for who removes or stores the bytes", async () => {
   const { sha256 } = await put("half removed");

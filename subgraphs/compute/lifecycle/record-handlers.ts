@@ -117,7 +117,7 @@ export async function applyEgressDenied(
 /** The bytes are in the object store already; the row makes them a result. */
 export async function applyOutput(context: RecordContext, record: OfType<"output">): Promise<void> {
   const { tx, placement, workload, now } = context;
-  if (!(await holdResult(tx, record, now)))
+  if (!(await holdResult(tx, record.sha256)))
     return applyOutputFailed(context, { ...record, type: "output_failed", reason: "its bytes are kept no longer" });
   await tx.sql(
     `insert into compute.output (id, tenant_id, workload_id, stage_id, generation, name, sha256, bytes, media, is_tar, created_at)

@@ -4,6 +4,7 @@ import type { ExitRecord } from "../../../infra/runner/protocol.ts";
 import { insertPlaced, type Placed, TENANT } from "../../../tests/support/compute-fixtures.ts";
 import { insertHosted, lifeOfEachTest } from "../../../tests/support/lifecycle-world.ts";
 import { MiniatureHost } from "../../../tests/support/miniature-host.ts";
+import { storedResult } from "../../../tests/support/stored-result.ts";
 import { Account } from "../account/account.entity.ts";
 import { trialBalance } from "../ledger/ledger.commands.ts";
 import { LedgerEntry } from "../ledger/ledger-entry.entity.ts";
@@ -34,6 +35,15 @@ async function confirmGone(placed: Placed): Promise<void> {
   await deps.db.command((tx) => closeIfGone(tx, placed.placementId, deps.clock.now()));
 }
 
+test("an output whose bytes are kept no longer when it is told of fails the run, and nothing refers to them", async () => {
+  const { placed, host } = await opened();
+  const gone = { sha256: "a".repeat(64), bytes: 3, media: "text/plain", isTar: false };
+  await host.apply(host.running(), host.record({ type: "output", name: "left", ...gone }));
+  await host.apply(host.exit(), host.end());
+  expect(await workload(placed.workloadId)).toMatchObject({ status: "failed", reason: "output_invalid" });
+  expect(await deps.db.rows(Output, "where true")).toEqual([]);
+});
+
 describe("a run that succeeds", () => {
   test("is completed, and its charge is posted once its resources are gone", async () => {
     const { placed, host } = await opened();
@@ -44,8 +54,7 @@ describe("a run that succeeds", () => {
       host.record({
         type: "output",
         name: "outputs.tar",
-        sha256: "a".repeat(64),
-        bytes: 3,
+        ...(await storedResult(deps, "abc")),
         media: "application/x-tar",
         isTar: true,
       }),

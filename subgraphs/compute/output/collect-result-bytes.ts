@@ -1,7 +1,7 @@
 import type { Database } from "../../../infra/db/database.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
-import { removalsDeadBefore } from "../../../infra/objects/claim-bytes.ts";
+import { removalsDeadBefore, removalTime } from "../../../infra/objects/claim-bytes.ts";
 import type { ObjectStore } from "../../../infra/objects/object-store.ts";
 
 export interface CollectDeps {
@@ -26,9 +26,6 @@ export const RESULT_REFERENCES = [
 
 const UNUSED = RESULT_REFERENCES.map((reference) => `not ${reference}`).join(" and ");
 
-/** What a removal has not come to by then it lets go, so nobody waits long for bytes that it has not touched. */
-const REMOVAL_GIVES_UP_MS = 20_000;
-
 export interface Collected {
   /** Objects that went. */
   removed: number;
@@ -52,11 +49,11 @@ export async function collectResultBytes(
   );
   const names = page.map((row) => row.sha256);
   const marked = await markGarbage(db, names, now);
-  const startedMs = clock.monotonicMs();
+  const time = removalTime(clock, now);
   let removed = 0;
   try {
     for (const sha256 of marked) {
-      if (clock.monotonicMs() - startedMs > REMOVAL_GIVES_UP_MS) break;
+      if (time.isOver) break;
       await objects.remove(sha256);
       const gone = "delete from compute.result_object where sha256 = $1 and removing_since = $2 returning sha256";
       removed += (await db.sql(gone, [sha256, now])).length;

@@ -46,13 +46,11 @@ async function keep(db: Database, { sha256, bytes }: StoredObject, now: Date): P
   return kept.length > 0;
 }
 
-/** Takes hold of stored bytes for the reference that this transaction writes; false when they are being removed. */
-export async function holdResult(tx: Tx, { sha256, bytes }: StoredObject, now: Date): Promise<boolean> {
-  // Bytes of a release that did not claim them have no row yet.
-  await tx.sql(
-    "insert into compute.result_object (sha256, bytes, stored_at) values ($1, $2, $3) on conflict (sha256) do nothing",
-    [sha256, bytes, now],
-  );
+/**
+ * Takes hold of stored bytes for the reference that this transaction writes. False when they are being removed, or are
+ * gone: whoever stored them was away for longer than they were kept for it.
+ */
+export async function holdResult(tx: Tx, sha256: string): Promise<boolean> {
   const held = await tx.sql(
     "select 1 from compute.result_object where sha256 = $1 and removing_since is null for share",
     [sha256],

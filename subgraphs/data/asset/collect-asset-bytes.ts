@@ -2,7 +2,7 @@ import type { Database } from "../../../infra/db/database.ts";
 import { eachStep } from "../../../infra/db/each-step.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
-import { removalsDeadBefore } from "../../../infra/objects/claim-bytes.ts";
+import { removalsDeadBefore, removalTime } from "../../../infra/objects/claim-bytes.ts";
 import type { ObjectStore } from "../../../infra/objects/object-store.ts";
 import { UNUSED } from "./asset-object.ts";
 import { finishDeletions } from "./delete-asset.ts";
@@ -16,9 +16,6 @@ export interface CollectDeps {
 
 /** Rows of one kind that one round forgets. */
 const FORGOTTEN_AT_ONCE = 5_000;
-/** What a removal has not come to by then it lets go, so nobody waits long for bytes that it has not touched. */
-const REMOVAL_GIVES_UP_MS = 20_000;
-
 /**
  * Removes bytes that nothing refers to any more, at most `limit` objects: those of deleted assets and of uploads that
  * broke after their bytes were stored. Claim, act, settle: the claim marks the objects under their rows' locks, and who
@@ -40,11 +37,11 @@ export async function collectAssetBytes(deps: CollectDeps, limit = 100): Promise
 
 async function removeGarbage({ db, objects, clock }: CollectDeps, now: Date, limit: number): Promise<number> {
   const marked = await markGarbage(db, now, limit);
-  const startedMs = clock.monotonicMs();
+  const time = removalTime(clock, now);
   let removed = 0;
   try {
     for (const sha256 of marked) {
-      if (clock.monotonicMs() - startedMs > REMOVAL_GIVES_UP_MS) break;
+      if (time.isOver) break;
       await objects.remove(sha256);
       const gone = "delete from data.asset_object where sha256 = $1 and removing_since = $2 returning sha256";
       removed += (await db.sql(gone, [sha256, now])).length;
