@@ -23,7 +23,7 @@ import { booksReconciler } from "../workers/reconcile/books.ts";
 import { leaseReconciler } from "../workers/reconcile/expired-leases.ts";
 import { offersReconciler } from "../workers/reconcile/offers.ts";
 import { orphansReconciler } from "../workers/reconcile/orphans.ts";
-import { retention } from "../workers/reconcile/retention.ts";
+import { keptFor, retention } from "../workers/reconcile/retention.ts";
 import { startReconcilers } from "../workers/reconcile/schedule.ts";
 import { setBackClock } from "../workers/reconcile/set-back-clock.ts";
 import { unfinishedReconciler } from "../workers/reconcile/unfinished-business.ts";
@@ -107,7 +107,7 @@ export async function startWork(parts: Parts, settings: ComputeSettings, market:
       ...dataReconcilers(parts),
       retention({
         ...{ db, clock, logger, ...parts.objects },
-        resultRetentionDays: parts.settings.resultRetentionDays,
+        kept: keptFor(parts.settings.resultRetentionDays),
         knownJobs: definitions.map((definition) => definition.name),
       }),
     ],

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLogger } from "../../infra/telemetry/logger.ts";
 import { commitLogJob } from "../../workers/compute/commit-log.ts";
-import { retention } from "../../workers/reconcile/retention.ts";
+import { keptFor, retention } from "../../workers/reconcile/retention.ts";
 import { jobContext } from "../support/jobs.ts";
 import { finishedRun } from "./finished-run.ts";
 import { type RestFace, restFace } from "./rest-face.ts";
@@ -35,7 +35,7 @@ test("after its time a log is not found and an output is gone, while the workloa
   const round = retention({
     ...{ db, clock, assets: { list: async () => [] }, results: face.results },
     logger: createLogger({ level: "fatal", role: "test" }),
-    resultRetentionDays: 90,
+    kept: keptFor(90),
     knownJobs: [],
   });
   const fine = [200, undefined];

@@ -1,5 +1,4 @@
 import type { Database } from "../../infra/db/database.ts";
-import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { ListedObject, ObjectStore } from "../../infra/objects/object-store.ts";
 
 /** A store and the statement that gives its objects rows: arrays of names, sizes and times. */
@@ -26,15 +25,15 @@ export interface Adopted {
 /**
  * Gives a row to stored bytes that have none, such as those of a process that died between storing and claiming them:
  * at most `limit` objects behind `after`. The row is what lets the collection of unused bytes decide about them, under
- * its lock. What was stored within the last day is left alone: its claim may be on its way.
+ * its lock. What was stored within the last `unusedMs` is left alone: its claim may be on its way.
  */
 export async function adoptUnknownObjects(
   db: Database,
   { objects, insert }: AdoptedStore,
-  { after, limit, now }: { after: string | null; limit: number; now: Date },
+  { after, limit, now, unusedMs }: { after: string | null; limit: number; now: Date; unusedMs: number },
 ): Promise<Adopted> {
   const listed = await objects.list({ after, limit });
-  const settledBefore = now.getTime() - LIMITS.unusedObjectMs;
+  const settledBefore = now.getTime() - unusedMs;
   const old = listed.filter((object) => object.storedAt.getTime() < settledBefore);
   const adopted = old.length === 0 ? [] : await db.sql(insert, columns(old));
   return { adopted: adopted.length, after: listed.length < limit ? null : listed.at(-1)!.sha256 };

@@ -18,7 +18,7 @@ import { collectAssetBytes } from "../../subgraphs/data/asset/collect-asset-byte
 import { dataEntities } from "../../subgraphs/data/entities.ts";
 import { insertPlaced, TENANT } from "../../tests/support/compute-fixtures.ts";
 import { type TestDatabase, testDatabase } from "../../tests/support/database.ts";
-import { type RetentionDeps, retention } from "./retention.ts";
+import { keptFor, type RetentionDeps, retention } from "./retention.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const HOUR_MS = 3_600_000;
@@ -64,7 +64,7 @@ const round = (stores: Partial<Pick<RetentionDeps, "assets" | "results">> = {}) 
   retention({
     ...{ db: database.db, clock, assets, results, ...stores },
     logger: createLogger({ level: "fatal", role: "test" }),
-    resultRetentionDays: 90,
+    kept: keptFor(90),
     knownJobs: [knownJob.name],
   }).run(new AbortController().signal, null);
 
@@ -191,7 +191,10 @@ test("a long list of objects is walked over many rounds", async () => {
   let removed = 0;
   let rounds = 0;
   for (let after: string | null = null; rounds === 0 || after; rounds++) {
-    const collected = await collectResultBytes({ db: database.db, objects: results, clock }, { after, limit: 2 });
+    const collected = await collectResultBytes(
+      { db: database.db, objects: results, clock },
+      { after, limit: 2, unusedMs: DAY_MS },
+    );
     removed += collected.removed;
     after = collected.after;
   }
@@ -202,7 +205,7 @@ test("a reference that is being written keeps its bytes; bytes that come later w
   const object = await put("contended");
   clock.advance(2 * DAY_MS);
   const collect = (objects: Pick<ObjectStore, "remove">) =>
-    collectResultBytes({ db: database.db, objects, clock }, { after: null, limit: 10 });
+    collectResultBytes({ db: database.db, objects, clock }, { after: null, limit: 10, unusedMs: DAY_MS });
   await database.db.command(async (tx) => {
     expect(await holdResult(tx, object.sha256)).toBe(true);
     expect((await collect(results)).removed).toBe(0); // the row is held: it is passed by
@@ -233,7 +236,12 @@ test("bytes that went while whoever stored them was away are not referred to", a
   const { sha256 } = await put("away for days");
   clock.advance(2 * DAY_MS);
   expect(
-    (await collectResultBytes({ db: database.db, objects: results, clock }, { after: null, limit: 10 })).removed,
+    (
+      await collectResultBytes(
+        { db: database.db, objects: results, clock },
+        { after: null, limit: 10, unusedMs: DAY_MS },
+      )
+    ).removed,
   ).toBe(1);
   expect(await database.db.command((tx) => holdResult(tx, sha256))).toBe(false);
   expect(await stored()).toBe(0);
@@ -250,13 +258,16 @@ test.each(["set", "slept past"] as const)(
       if (how === "set") clock.stepWall(HOUR_MS);
       else clock.advance(HOUR_MS);
     };
-    await collectResultBytes({ db: database.db, objects: { remove }, clock }, { after: null, limit: 10 });
+    await collectResultBytes(
+      { db: database.db, objects: { remove }, clock },
+      { after: null, limit: 10, unusedMs: DAY_MS },
+    );
     const left = await database.db.sql("select removing_since from compute.result_object");
     expect([removed.length, left]).toEqual([1, [{ removing_since: null }]]);
   },
 );
 
-test("a removal that failed is free at once, one that died after its lease, for who removes or stores the bytes", async () => {
+test("a removal that failed, or died, is over after its lease, for who removes or stores the bytes", async () => {
   const { sha256 } = await put("half removed");
   await clock.advance(2 * DAY_MS);
   const failing = {
@@ -265,9 +276,12 @@ test("a removal that failed is free at once, one that died after its lease, for 
     },
   };
   const collect = (objects: Pick<ObjectStore, "remove">) =>
-    collectResultBytes({ db: database.db, objects, clock }, { after: null, limit: 10 });
+    collectResultBytes({ db: database.db, objects, clock }, { after: null, limit: 10, unusedMs: DAY_MS });
   const die = () => database.db.sql("update compute.result_object set removing_since = $1", [clock.now()]);
   await expect(collect(failing)).rejects.toThrow("away");
+  expect(await database.db.command((tx) => holdResult(tx, sha256))).toBe(false); // it may be gone
+  expect((await collect(results)).removed).toBe(0);
+  await clock.advance(LIMITS.removalLeaseMs + 1);
   expect((await collect(results)).removed).toBe(1);
   expect(await stored()).toBe(0);
 
@@ -298,8 +312,24 @@ test("a store that is away keeps nothing else from ending", async () => {
   const stores = { assets: { list: away }, results: { list: away, remove: away } };
   await expect(round(stores)).rejects.toThrow("3 of 7 steps failed");
   expect(await counts(workloadId)).toMatchObject({ outputs: 0, logs: 0 });
+  clock.advance(LIMITS.removalLeaseMs + 1);
   await round();
   expect(await stored()).toBe(0);
+});
+
+test("a removal that fails leaves free at once what it has not touched", async () => {
+  await Promise.all(["first", "second", "third"].map((text) => put(text)));
+  clock.advance(2 * DAY_MS);
+  const remove = async () => {
+    throw new Error("the store is away");
+  };
+  const collecting = collectResultBytes(
+    { db: database.db, objects: { remove }, clock },
+    { after: null, limit: 10, unusedMs: DAY_MS },
+  );
+  await expect(collecting).rejects.toThrow("away");
+  const marked = "select count(removing_since)::int as touched, count(*)::int as of from compute.result_object";
+  expect(await database.db.sql(marked)).toEqual([{ touched: 1, of: 3 }]);
 });
 
 test("a key lives as long as its object", async () => {

@@ -12,14 +12,35 @@ import { forgetPlacements } from "../../subgraphs/compute/placement/forget-place
 import { ADOPT_ASSET_BYTES, ADOPT_RESULT_BYTES, adoptUnknownObjects } from "./adopt-objects.ts";
 import type { Reconciler } from "./schedule.ts";
 
+/** For how long what is kept for a while only is kept, in milliseconds. */
+export interface Kept {
+  /** Outputs, logs and manifests, after their workload's end. */
+  resultsMs: number;
+  /** Where a workload ran, after its end. */
+  placementsMs: number;
+  /** Bytes that nothing refers to, after they were stored. */
+  unusedObjectsMs: number;
+  /** Jobs that no process knows, after they were due. */
+  unknownJobsMs: number;
+}
+
+/** What a deployment keeps that keeps results for so many days. */
+export function keptFor(resultRetentionDays: number): Kept {
+  return {
+    resultsMs: resultRetentionDays * DAY_MS,
+    placementsMs: LIMITS.placementHistoryMs,
+    unusedObjectsMs: LIMITS.unusedObjectMs,
+    unknownJobsMs: LIMITS.unknownJobMs,
+  };
+}
+
 export interface RetentionDeps {
   db: Database;
   clock: Clock;
   logger: Pick<Logger, "warn">;
   assets: Pick<ObjectStore, "list">;
   results: Pick<ObjectStore, "list" | "remove">;
-  /** Days that outputs, logs and manifests of an ended workload are kept. */
-  resultRetentionDays: number;
+  kept: Kept;
   /** Names of all jobs of this release. */
   knownJobs: readonly string[];
 }
@@ -49,8 +70,8 @@ export function retention(deps: RetentionDeps): Reconciler {
     run: async () => {
       const now = deps.clock.now();
       await eachStep([
-        () => expireResults(deps.db, { now, keptMs: deps.resultRetentionDays * DAY_MS, limit: WORKLOADS }),
-        () => forgetPlacements(deps.db, { now, keptMs: LIMITS.placementHistoryMs, limit: WORKLOADS }),
+        () => expireResults(deps.db, { now, keptMs: deps.kept.resultsMs, limit: WORKLOADS }),
+        () => forgetPlacements(deps.db, { now, keptMs: deps.kept.placementsMs, limit: WORKLOADS }),
         () => forgetJobs(deps, now),
         ...walks.map((standing) => async () => {
           standing.after = (await standing.walk(standing.after)).after;
@@ -60,18 +81,19 @@ export function retention(deps: RetentionDeps): Reconciler {
   };
 }
 
-function walksOf({ db, clock, assets, results }: RetentionDeps): Walk[] {
-  const page = (after: string | null) => ({ after, limit: LISTED, now: clock.now() });
+function walksOf({ db, clock, assets, results, kept }: RetentionDeps): Walk[] {
+  const unusedMs = kept.unusedObjectsMs;
+  const page = (after: string | null) => ({ after, limit: LISTED, now: clock.now(), unusedMs });
   return [
     (after) => adoptUnknownObjects(db, { objects: assets, insert: ADOPT_ASSET_BYTES }, page(after)),
     (after) => adoptUnknownObjects(db, { objects: results, insert: ADOPT_RESULT_BYTES }, page(after)),
-    (after) => collectResultBytes({ db, objects: results, clock }, { after, limit: ROWS }),
+    (after) => collectResultBytes({ db, objects: results, clock }, { after, limit: ROWS, unusedMs }),
     (after) => sweepIdempotencyKeys(db, KEYED_TABLES, { after, limit: ROWS }),
   ];
 }
 
-async function forgetJobs({ db, logger, knownJobs }: RetentionDeps, now: Date): Promise<void> {
-  const dueBefore = new Date(now.getTime() - LIMITS.unknownJobMs);
+async function forgetJobs({ db, logger, knownJobs, kept }: RetentionDeps, now: Date): Promise<void> {
+  const dueBefore = new Date(now.getTime() - kept.unknownJobsMs);
   const gone = await sweepOutbox(db, { knownJobs, dueBefore, limit: ROWS });
   if (Object.keys(gone).length > 0) logger.warn({ gone }, "jobs that no process knows any more were given up");
 }

@@ -1,6 +1,5 @@
 import type { Database } from "../../../infra/db/database.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
-import { LIMITS } from "../../../infra/kernel/limits.ts";
 import { removalsDeadBefore, removalTime } from "../../../infra/objects/claim-bytes.ts";
 import type { ObjectStore } from "../../../infra/objects/object-store.ts";
 
@@ -35,12 +34,12 @@ export interface Collected {
 
 /**
  * Looks at the next `limit` objects behind `after` and removes those that nothing refers to and that were stored more
- * than a day ago. Claim, act, settle: the claim marks them under their rows' locks, and who wants to refer to bytes
+ * than `unusedMs` ago. Claim, act, settle: the claim marks them under their rows' locks, and who wants to refer to bytes
  * holds the row first, so either the reference is seen here or the mark is seen there.
  */
 export async function collectResultBytes(
   { db, objects, clock }: CollectDeps,
-  { after, limit }: { after: string | null; limit: number },
+  { after, limit, unusedMs }: { after: string | null; limit: number; unusedMs: number },
 ): Promise<Collected> {
   const now = clock.now();
   const page = await db.sql<{ sha256: string }>(
@@ -48,12 +47,14 @@ export async function collectResultBytes(
     [after, limit],
   );
   const names = page.map((row) => row.sha256);
-  const marked = await markGarbage(db, names, now);
+  const marked = await markGarbage(db, names, { now, unusedMs });
   const time = removalTime(clock, now);
+  const untouched = new Set(marked);
   let removed = 0;
   try {
     for (const sha256 of marked) {
       if (time.isOver) break;
+      untouched.delete(sha256); // if its removal fails, nobody knows whether it is there, until its lease is over
       await objects.remove(sha256);
       const gone = "delete from compute.result_object where sha256 = $1 and removing_since = $2 returning sha256";
       removed += (await db.sql(gone, [sha256, now])).length;
@@ -61,19 +62,23 @@ export async function collectResultBytes(
   } finally {
     const free =
       "update compute.result_object set removing_since = null where sha256 = any($1) and removing_since = $2";
-    await db.sql(free, [marked, now]);
+    await db.sql(free, [[...untouched], now]);
   }
   return { removed, after: names.length < limit ? null : names.at(-1)! };
 }
 
 /** Two statements: the second has a snapshot taken under the locks of the first, so it sees every hold before them. */
-function markGarbage(db: Database, names: readonly string[], now: Date): Promise<string[]> {
+function markGarbage(
+  db: Database,
+  names: readonly string[],
+  { now, unusedMs }: { now: Date; unusedMs: number },
+): Promise<string[]> {
   return db.command(async (tx) => {
     const locked = await tx.sql<{ sha256: string }>(
       `select o.sha256 from compute.result_object o
         where o.sha256 = any($1) and o.stored_at < $2 and (o.removing_since is null or o.removing_since < $3) and ${UNUSED}
         order by o.sha256 for update skip locked`,
-      [names, new Date(now.getTime() - LIMITS.unusedObjectMs), removalsDeadBefore(now)],
+      [names, new Date(now.getTime() - unusedMs), removalsDeadBefore(now)],
     );
     const marked = await tx.sql<{ sha256: string }>(
       `update compute.result_object o set removing_since = $1 where o.sha256 = any($2) and ${UNUSED} returning o.sha256`,
