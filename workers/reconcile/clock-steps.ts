@@ -8,15 +8,17 @@ import { LIMITS } from "../../infra/kernel/limits.ts";
 export class ClockSteps {
   readonly #clock: Clock;
   #aheadMs: number;
-  #steppedAtMs = Number.NEGATIVE_INFINITY;
+  /** A step just before anybody looked is as likely as one now. */
+  #steppedAtMs: number;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#aheadMs = aheadMs(clock);
+    this.#steppedAtMs = clock.monotonicMs();
   }
 
   /**
-   * Monotonic milliseconds since a step was last noticed; infinite without one. A clock that is only slewed never steps,
+   * Monotonic milliseconds for which no step was noticed: since the last one, or since this began to look. A clock that is only slewed never steps,
    * as long as this is asked every few seconds.
    */
   sinceStepMs(): number {

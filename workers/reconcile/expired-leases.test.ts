@@ -140,6 +140,16 @@ test("a process that has just started takes no lease for one from before the wal
   expect(await round()).toBe("ended");
 });
 
+test("a process that started after the wall clock was set ahead ends nobody who was heard before, for a lease", async () => {
+  const { clock, restarted } = await runningHost();
+  clock.stepWall(HOUR_MS);
+  const { round } = restarted();
+  await clock.advance(computeSettings.leaseMs - 5_000);
+  expect(await round()).toBe("running"); // so long may its guest live
+  await clock.advance(5_000);
+  expect(await round()).toBe("ended");
+});
+
 test("a wall clock that is drawn a little at a time puts off no verdict", async () => {
   const { clock, round } = await runningHost();
   for (let waitedMs = 0; waitedMs < computeSettings.leaseMs; waitedMs += 2_000) {

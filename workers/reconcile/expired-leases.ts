@@ -15,8 +15,6 @@ const BATCH = 100;
 const AHEAD_BATCH = 10_000;
 
 const EVERY_MS = 2_000;
-/** After a start hosts come back first: what they have spooled is worth more than a quick verdict. */
-const START_GRACE_MS = 15_000;
 
 export interface LeaseDeps {
   db: Database;
@@ -27,10 +25,10 @@ export interface LeaseDeps {
 /**
  * Ends generations whose host has not been heard for a whole lease. Leases are told by the wall clock of whoever gave
  * them, which may be behind this one by `LIMITS.clockSkewMs`: only a lease that has been over for that long is over. After
- * the clock was set, hosts have one lease to be heard again before any verdict.
+ * the clock was set, hosts have one lease to be heard again before any verdict; after a start as well, for this process
+ * cannot know whether it was set before.
  */
 export function leaseReconciler({ db, clock, settings: { leaseMs } }: LeaseDeps): Reconciler {
-  const startedAtMs = clock.monotonicMs();
   const steps = new ClockSteps(clock);
   const leasesAhead = new LeasesAhead();
   return {
@@ -41,11 +39,10 @@ export function leaseReconciler({ db, clock, settings: { leaseMs } }: LeaseDeps)
       const now = clock.now();
       const ahead = await leasesBeyond(db, new Date(now.getTime() + leaseMs + LIMITS.clockSkewMs));
       const unchanged = leasesAhead.unchanged(ahead, leaseMs, clock.monotonicMs());
-      const isUp = clock.monotonicMs() - startedAtMs >= START_GRACE_MS;
       await eachStep([
         () => loseGenerations(db, unchanged.slice(0, BATCH), now),
         async () => {
-          if (isSteady && isUp) await loseExpiredLeases(db, new Date(now.getTime() - LIMITS.clockSkewMs), now);
+          if (isSteady) await loseExpiredLeases(db, new Date(now.getTime() - LIMITS.clockSkewMs), now);
         },
       ]);
     },
