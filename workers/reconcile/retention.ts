@@ -55,8 +55,8 @@ const LISTED = 500;
 /** Where keyed objects lie. A noun whose creation takes a key and whose rows may go is added here. */
 const KEYED_TABLES: KeyedTables = { wl: "compute.workload" };
 
-/** Walks through a long list over many rounds. */
-type Walk = (after: string | null) => Promise<{ after: string | null }>;
+/** Walks through a long list over many rounds; what fails on its way does not hold it up. */
+type Walk = (after: string | null) => Promise<{ after: string | null; failures?: readonly unknown[] }>;
 
 /**
  * Ends the time of what is kept for a while only: results of workloads, where they ran, stored bytes without use or row,
@@ -74,7 +74,9 @@ export function retention(deps: RetentionDeps): Reconciler {
         () => forgetPlacements(deps.db, { now, keptMs: deps.kept.placementsMs, limit: WORKLOADS }),
         () => forgetJobs(deps, now),
         ...walks.map((standing) => async () => {
-          standing.after = (await standing.walk(standing.after)).after;
+          const { after, failures = [] } = await standing.walk(standing.after);
+          standing.after = after;
+          if (failures.length > 0) throw failures[0];
         }),
       ]);
     },

@@ -1,14 +1,6 @@
 import type { Database } from "../../../infra/db/database.ts";
-import type { Clock } from "../../../infra/kernel/clock.ts";
-import { removalsDeadBefore, removalTime } from "../../../infra/objects/claim-bytes.ts";
-import type { ObjectStore } from "../../../infra/objects/object-store.ts";
-
-export interface CollectDeps {
-  db: Database;
-  /** The store of results alone. */
-  objects: Pick<ObjectStore, "remove">;
-  clock: Clock;
-}
+import { removalsDeadBefore } from "../../../infra/objects/claim-bytes.ts";
+import { type RemovalDeps, type Removed, removeMarked } from "../../../infra/objects/remove-marked.ts";
 
 /**
  * What refers to bytes in the store of results; each is a condition on the object `o`. Whoever adds a table whose rows
@@ -23,22 +15,21 @@ export const RESULT_REFERENCES = [
      where t.manifest @> jsonb_build_object('outputs', jsonb_build_array(jsonb_build_object('sha256', o.sha256))))`,
 ] as const;
 
-const UNUSED = RESULT_REFERENCES.map((reference) => `not ${reference}`).join(" and ");
+/** Nothing refers to the object `o`. */
+export const UNUSED_RESULT = RESULT_REFERENCES.map((reference) => `not ${reference}`).join(" and ");
 
-export interface Collected {
-  /** Objects that went. */
-  removed: number;
+export interface Collected extends Removed {
   /** Where the next call goes on; null once all objects were looked at. */
   after: string | null;
 }
 
 /**
- * Looks at the next `limit` objects behind `after` and removes those that nothing refers to and that were stored more
+ * Looks at the next `limit` objects of the store of results behind `after` and removes those that nothing refers to and that were stored more
  * than `unusedMs` ago. Claim, act, settle: the claim marks them under their rows' locks, and who wants to refer to bytes
  * holds the row first, so either the reference is seen here or the mark is seen there.
  */
 export async function collectResultBytes(
-  { db, objects, clock }: CollectDeps,
+  { db, objects, clock }: RemovalDeps,
   { after, limit, unusedMs }: { after: string | null; limit: number; unusedMs: number },
 ): Promise<Collected> {
   const now = clock.now();
@@ -48,23 +39,10 @@ export async function collectResultBytes(
   );
   const names = page.map((row) => row.sha256);
   const marked = await markGarbage(db, names, { now, unusedMs });
-  const time = removalTime(clock, now);
-  const untouched = new Set(marked);
-  let removed = 0;
-  try {
-    for (const sha256 of marked) {
-      if (time.isOver) break;
-      untouched.delete(sha256); // if its removal fails, nobody knows whether it is there, until its lease is over
-      await objects.remove(sha256);
-      const gone = "delete from compute.result_object where sha256 = $1 and removing_since = $2 returning sha256";
-      removed += (await db.sql(gone, [sha256, now])).length;
-    }
-  } finally {
-    const free =
-      "update compute.result_object set removing_since = null where sha256 = any($1) and removing_since = $2";
-    await db.sql(free, [[...untouched], now]);
-  }
-  return { removed, after: names.length < limit ? null : names.at(-1)! };
+  // A log may still be referred to that was stored long ago, and is not stored again.
+  const terms = { table: "compute.result_object", names: marked, markedAt: now, failed: "marked" } as const;
+  const ends = await removeMarked({ db, objects, clock }, terms);
+  return { ...ends, after: names.length < limit ? null : names.at(-1)! };
 }
 
 /** Two statements: the second has a snapshot taken under the locks of the first, so it sees every hold before them. */
@@ -76,12 +54,12 @@ function markGarbage(
   return db.command(async (tx) => {
     const locked = await tx.sql<{ sha256: string }>(
       `select o.sha256 from compute.result_object o
-        where o.sha256 = any($1) and o.stored_at < $2 and (o.removing_since is null or o.removing_since < $3) and ${UNUSED}
+        where o.sha256 = any($1) and o.stored_at < $2 and (o.removing_since is null or o.removing_since < $3) and ${UNUSED_RESULT}
         order by o.sha256 for update skip locked`,
       [names, new Date(now.getTime() - unusedMs), removalsDeadBefore(now)],
     );
     const marked = await tx.sql<{ sha256: string }>(
-      `update compute.result_object o set removing_since = $1 where o.sha256 = any($2) and ${UNUSED} returning o.sha256`,
+      `update compute.result_object o set removing_since = $1 where o.sha256 = any($2) and ${UNUSED_RESULT} returning o.sha256`,
       [now, locked.map((o) => o.sha256)],
     );
     return marked.map((o) => o.sha256);

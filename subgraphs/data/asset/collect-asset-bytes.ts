@@ -2,8 +2,9 @@ import type { Database } from "../../../infra/db/database.ts";
 import { eachStep } from "../../../infra/db/each-step.ts";
 import type { Clock } from "../../../infra/kernel/clock.ts";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
-import { removalsDeadBefore, removalTime } from "../../../infra/objects/claim-bytes.ts";
+import { removalsDeadBefore } from "../../../infra/objects/claim-bytes.ts";
 import type { ObjectStore } from "../../../infra/objects/object-store.ts";
+import { removeMarked } from "../../../infra/objects/remove-marked.ts";
 import { UNUSED } from "./asset-object.ts";
 import { finishDeletions } from "./delete-asset.ts";
 
@@ -16,6 +17,7 @@ export interface CollectDeps {
 
 /** Rows of one kind that one round forgets. */
 const FORGOTTEN_AT_ONCE = 5_000;
+
 /**
  * Removes bytes that nothing refers to any more, at most `limit` objects: those of deleted assets and of uploads that
  * broke after their bytes were stored. Claim, act, settle: the claim marks the objects under their rows' locks, and who
@@ -36,20 +38,10 @@ export async function collectAssetBytes(deps: CollectDeps, limit = 100): Promise
 }
 
 async function removeGarbage({ db, objects, clock }: CollectDeps, now: Date, limit: number): Promise<number> {
-  const marked = await markGarbage(db, now, limit);
-  const time = removalTime(clock, now);
-  let removed = 0;
-  try {
-    for (const sha256 of marked) {
-      if (time.isOver) break;
-      await objects.remove(sha256);
-      const gone = "delete from data.asset_object where sha256 = $1 and removing_since = $2 returning sha256";
-      removed += (await db.sql(gone, [sha256, now])).length;
-    }
-  } finally {
-    const free = "update data.asset_object set removing_since = null where sha256 = any($1) and removing_since = $2";
-    await db.sql(free, [marked, now]);
-  }
+  const names = await markGarbage(db, now, limit);
+  const terms = { table: "data.asset_object", names, markedAt: now, failed: "free" } as const;
+  const { removed, failures } = await removeMarked({ db, objects, clock }, terms);
+  if (failures.length > 0) throw failures[0];
   return removed;
 }
 
