@@ -13,7 +13,7 @@ const LEFT_OVER: Record<string, string> = {
   "every order is gone": `select id, state, supplier_said from compute.attempt where state <> 'gone'`,
   "every placement is closed": `select id, state from compute.placement where state <> 'closed'`,
   "every log is committed": `
-    select id, log_bytes from compute.placement where log_bytes > 0 and log_committed_at is null`,
+    select id, log_bytes from compute.placement where log_bytes > 0 and log_committed_at is null and log_removed_at is null`,
   "every delivery is over": `select id, last_error, due_at, attempts from data.webhook_delivery where state = 'pending'`,
   "every stage is over": `select id, status from compute.stage where ended_at is null`,
 };

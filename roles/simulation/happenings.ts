@@ -4,7 +4,7 @@ import type { Queryer } from "../../infra/db/database.ts";
 export type Happenings = Record<string, Record<string, number>>;
 
 /** Parts of a world in which things come up. */
-export type Part = "platform" | "died under" | "queue" | "supplier" | "hosts" | "receivers" | "customers";
+export type Part = "platform" | "died under" | "queue" | "supplier" | "hosts" | "store" | "receivers" | "customers";
 
 /** Counts what really came up, where it takes effect: a fault that was wished for and met nobody is none. */
 export class HappeningCounter {
@@ -34,6 +34,8 @@ const TOLD_BY_ROWS = `
   select 'waits', payload->>'reason', count(*) from compute.workload_event where type = 'workload.waiting' group by 2
   union all
   select 'deliveries', coalesce(last_error, state), count(*) from data.webhook_delivery group by 2
+  union all
+  select 'store', 'results ended', count(*) from compute.workload where results_removed_at is not null group by 2
   union all
   select 'cancelled while', replace(told.type, 'workload.', ''), count(*) from compute.workload_event c
     cross join lateral (

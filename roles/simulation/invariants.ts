@@ -100,11 +100,11 @@ export const ALWAYS: Readonly<Record<string, string>> = {
                       where p.workload_id = w.id and p.state = 'running' and p.want <> 'run')`,
   "a log is its chunks": `
     select p.id, p.log_bytes from compute.placement p left join compute.log_chunk c on c.placement_id = p.id
-    group by p.id, p.log_bytes having p.log_bytes <> coalesce(sum(octet_length(c.bytes)), 0)
+    where p.log_removed_at is null group by p.id, p.log_bytes having p.log_bytes <> coalesce(sum(octet_length(c.bytes)), 0)
       or p.log_bytes <> coalesce(max(c.byte_offset + octet_length(c.bytes)), 0)`,
   "log chunks are numbered without a gap": `
     select w.id, w.log_seq from compute.workload w left join compute.log_chunk c on c.workload_id = w.id
-    group by w.id, w.log_seq having count(c.seq) <> w.log_seq or coalesce(max(c.seq), 0) <> w.log_seq`,
+    where w.results_removed_at is null group by w.id, w.log_seq having count(c.seq) <> w.log_seq or coalesce(max(c.seq), 0) <> w.log_seq`,
   "work units are counted once": `
     select s.id, s.completed_units from compute.stage s where s.completed_units <>
       (select count(*) from compute.unit_observation u where u.workload_id = s.workload_id and u.stage_id = s.stage_id)`,

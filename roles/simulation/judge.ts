@@ -7,6 +7,7 @@ import {
   OPEN_WORKLOADS,
   OUTBOX,
   RESERVED,
+  STORED,
   sentencesOver,
 } from "./looking.ts";
 import { Outside, type RowsSaid } from "./outside.ts";
@@ -50,7 +51,7 @@ export class Judge {
   #reserved = new Map<string, Reserved>();
   #outbox: readonly string[] = [];
   #openWorkloads: readonly string[] = [];
-  #said: RowsSaid = { openOrders: new Set(), wantedOrders: new Set(), appliedSeq: new Map(), due: [] };
+  #said: RowsSaid = { openOrders: new Set(), wantedOrders: new Set(), appliedSeq: new Map(), due: [], stored: [] };
   #nearSinceFull = 0;
   #steppedMs = 0;
 
@@ -124,6 +125,9 @@ export class Judge {
       case DUE:
         this.#said = { ...this.#said, due: row as string[] };
         return [];
+      case STORED:
+        this.#said = { ...this.#said, stored: row as string[] };
+        return [];
       case OUTBOX:
         return this.#lostJobs(row as string[]);
       case OPEN_WORKLOADS:
@@ -154,7 +158,7 @@ export class Judge {
   }
 }
 
-function saidOf(orders: readonly OpenOrder[]): Omit<RowsSaid, "due"> {
+function saidOf(orders: readonly OpenOrder[]): Omit<RowsSaid, "due" | "stored"> {
   return {
     openOrders: new Set(orders.map(({ id }) => id)),
     wantedOrders: new Set(orders.filter(({ wanted }) => wanted).map(({ id }) => id)),

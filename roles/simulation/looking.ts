@@ -1,5 +1,6 @@
 import { DATA_ALWAYS, DUE_DELIVERIES } from "./data-invariants.ts";
 import { ALWAYS, findings, NOT_OVERSOLD } from "./invariants.ts";
+import { DUE_RESULTS, RESULTS_ALWAYS, STORED_NAMES } from "./result-invariants.ts";
 import type { Written } from "./written.ts";
 
 /** Rows of this name are no findings: the judge compares them. */
@@ -7,6 +8,7 @@ export const RESERVED = "reserved now";
 export const OPEN_ORDERS = "orders that are not gone";
 export const DUE = "what is due";
 export const OUTBOX = "jobs in the outbox";
+export const STORED = "objects that rows refer to";
 export const OPEN_WORKLOADS = "workloads that are not settled";
 
 /**
@@ -16,6 +18,7 @@ export const OPEN_WORKLOADS = "workloads that are not settled";
  */
 const ASKED: Readonly<Record<string, string>> = {
   ...Object.fromEntries(Object.entries(ALWAYS).filter(([sentence]) => sentence !== NOT_OVERSOLD)),
+  ...RESULTS_ALWAYS,
   ...DATA_ALWAYS,
   "what waits for capacity says why and since when": `
     select w.id, w.status, s.next_try_at from compute.workload w join compute.stage s on s.workload_id = w.id
@@ -38,12 +41,15 @@ const COMPARED: Readonly<Record<string, string>> = {
       select 'place ' || id || ' at ' || next_try_at from compute.stage where status = 'placing'
       union all select 'settle ' || id from compute.placement where state = 'ended' and gone_at is not null
       union all select 'commit the log of ' || id from compute.placement
-        where state in ('ended', 'closed') and log_complete and log_bytes > 0 and log_committed_at is null
+        where state in ('ended', 'closed') and log_complete and log_bytes > 0
+          and log_committed_at is null and log_removed_at is null
       union all select 'close ' || w.id from compute.workload w where w.terminal_at is not null and w.settled_at is null
         and not exists (select 1 from compute.placement p where p.workload_id = w.id and p.state <> 'closed')
       union all ${DUE_DELIVERIES}
+      union all ${DUE_RESULTS}
     ) due(what)`,
   [OUTBOX]: "select coalesce(jsonb_agg(id), '[]') from infra.outbox",
+  [STORED]: STORED_NAMES,
   [OPEN_WORKLOADS]: "select coalesce(jsonb_agg(id), '[]') from compute.workload where settled_at is null",
 };
 

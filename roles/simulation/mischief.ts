@@ -78,6 +78,7 @@ export class Mischief {
       [4, () => this.#outside.cutOffTheBusy()],
       [1, () => this.#loseWakeups()],
       [3, () => this.#outside.troubleReceivers()],
+      [3, () => this.#outside.troubleStore()],
     ]);
     const what = act();
     if (what !== null) this.#world.note("mischief", what, "");

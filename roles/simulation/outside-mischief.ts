@@ -1,12 +1,15 @@
 import type { Misbehaviour } from "../../infra/drivers/simulated/simulated-driver.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { Chance } from "./chance.ts";
+import { READY } from "./memory-store.ts";
 import { WELL } from "./receivers.ts";
 import { SIMULATED_KINDS } from "./settings.ts";
 import type { World } from "./world.ts";
 
 /** Longer than anybody waits for a boot. */
 const SLOW_BOOT_MS = 100_000;
+/** Shorter than what nobody can remove is left lying, several times. */
+const STORE_TROUBLE_MS = 300_000;
 const HONEST: Misbehaviour = { noCapacity: 0, lostReply: 0, lostRequest: 0, mute: 0, timeout: 0, lie: 0 };
 
 /** What goes wrong at the supplier and with hosts. Each says what it did; null when there was nobody to do it to. */
@@ -21,8 +24,9 @@ export class OutsideMischief {
 
   /** All is well from now on. */
   end(): void {
-    const { driver, supplier, market, receivers } = this.#world;
+    const { driver, supplier, market, receivers, results } = this.#world;
     receivers.moods = WELL;
+    results.moods = READY;
     driver.silent = false;
     driver.misbehaviour = { ...HONEST };
     supplier.slowness = 0;
@@ -56,6 +60,18 @@ export class OutsideMischief {
       ? WELL
       : { away: some(), refuses: some(), lies: some(), slow: some() / 2, mute: some(), leaves: some() / 20 };
     return `receivers: ${JSON.stringify(this.#world.receivers.moods)}`;
+  }
+
+  troubleStore(): string {
+    const { outside, results } = this.#world;
+    const some = () => this.#chance.pick([0, 0.2, 0.6]);
+    const moods = { refuses: some(), losesAnswers: some(), slow: some() };
+    const ms = this.#chance.between(5_000, STORE_TROUBLE_MS);
+    results.moods = moods;
+    void outside.sleep(ms).then(() => {
+      results.moods = READY;
+    });
+    return `store: ${JSON.stringify(moods)} for ${ms} ms`;
   }
 
   silenceSupplier(): string {

@@ -12,6 +12,8 @@ export interface RowsSaid {
   appliedSeq: ReadonlyMap<string, number>;
   /** What somebody of the platform has to do now, or soon: a text that is another one whenever it was tried. */
   due: readonly string[];
+  /** Names of the objects that rows refer to. */
+  stored: readonly string[];
 }
 
 /** What a supplier may still hold of an order that is over, before it counts as forgotten. */
@@ -22,6 +24,8 @@ const UNWANTED_MS = SIMULATED_SETTINGS.leaseMs + SIMULATED_SETTINGS.cancelGraceM
 const UNTRIED_MS = 6 * 60_000;
 /** What only a job does is rung for again and again; a queue that loses a third of all jobs does not lose so many in a row. */
 const UNDONE_MS = 20 * 60_000;
+/** A removal of bytes that failed is over after minutes, and then tried again. */
+const UNREMOVED_MS = 40 * 60_000;
 /** A delivery whose job was lost is queued again after a minute. */
 const UNSENT_MS = 10 * 60_000;
 
@@ -46,6 +50,7 @@ export class Outside {
       ...this.#forgottenOrders(live, said),
       ...this.#unwritten(said),
       ...this.#undone(said),
+      ...this.#withoutBytes(said),
       ...this.#world.receivers.wrong,
     ];
   }
@@ -77,6 +82,12 @@ export class Outside {
       .map(([id, seq]) => `not true: what was acknowledged is written down: of ${id} it is ${seq} records`);
   }
 
+  #withoutBytes({ stored }: RowsSaid): string[] {
+    return stored
+      .filter((sha256) => !this.#world.results.holds(sha256))
+      .map((sha256) => `not true: what a row refers to is stored: ${sha256}`);
+  }
+
   #undone({ due }: RowsSaid): string[] {
     const { nowMs } = this.#world.clock;
     return this.#due
@@ -88,6 +99,7 @@ export class Outside {
 
 function patienceMs(what: string): number {
   if (what.startsWith("place ")) return UNTRIED_MS;
+  if (what.startsWith("remove the bytes ")) return UNREMOVED_MS;
   return what.startsWith("send ") ? UNSENT_MS : UNDONE_MS;
 }
 

@@ -1,6 +1,7 @@
 import type { MachineKind } from "../../infra/drivers/simulated/market.ts";
 import { LIMITS } from "../../infra/kernel/limits.ts";
 import type { ComputeSettings } from "../../subgraphs/compute/settings.ts";
+import { type Kept, keptFor } from "../../workers/reconcile/retention.ts";
 
 /** A simulated deployment's settings: those of a fresh one, with short logs. */
 export const SIMULATED_SETTINGS: ComputeSettings = {
@@ -24,6 +25,9 @@ export const SIMULATED_SETTINGS: ComputeSettings = {
   newTeamCreditMicros: 0n,
   concurrentRunsLimit: 20,
 };
+
+/** How long a simulated deployment keeps things: results so short that they go while others come. */
+export const SIMULATED_KEPT: Kept = { ...keptFor(0), resultsMs: 10 * 60_000, unusedObjectsMs: 5 * 60_000 };
 
 const CPU: MachineKind = {
   sku: "sim-cpu",

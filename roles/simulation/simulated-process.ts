@@ -1,7 +1,6 @@
 import type { Database } from "../../infra/db/database.ts";
 import type { Driver } from "../../infra/drivers/driver.ts";
 import type { Clock } from "../../infra/kernel/clock.ts";
-import { LIMITS } from "../../infra/kernel/limits.ts";
 import { Sleepers } from "../../infra/live/wakeups.ts";
 import type { PostPort } from "../../infra/net/post-https.ts";
 import { PrivateExceptions } from "../../infra/net/public-address.ts";
@@ -26,42 +25,23 @@ import { closeWorkloadJob } from "../../workers/compute/close-workload.ts";
 import { commitLogJob } from "../../workers/compute/commit-log.ts";
 import type { ComputeWorkerDeps } from "../../workers/compute/compute-workers.ts";
 import { enforceDeadlineJob } from "../../workers/compute/enforce-deadline.ts";
-import { createLauncher } from "../../workers/compute/launch-order.ts";
 import { createPlacer, placeStageJob } from "../../workers/compute/place-stage.ts";
 import { releaseAttemptJob } from "../../workers/compute/release-attempt.ts";
 import { settlePlacementJob } from "../../workers/compute/settle-placement.ts";
 import { superviseBootJob } from "../../workers/compute/supervise-boot.ts";
 import { deliverWebhookJob } from "../../workers/data/deliver-webhook.ts";
-import { dueDeliveries } from "../../workers/data/due-deliveries.ts";
-import { pastDeliveries } from "../../workers/data/past-deliveries.ts";
-import { attemptsReconciler } from "../../workers/reconcile/attempts.ts";
-import { booksReconciler } from "../../workers/reconcile/books.ts";
-import { leaseReconciler } from "../../workers/reconcile/expired-leases.ts";
-import { offersReconciler } from "../../workers/reconcile/offers.ts";
-import { orphansReconciler } from "../../workers/reconcile/orphans.ts";
 import { type Reconciler, startReconcilers } from "../../workers/reconcile/schedule.ts";
-import { setBackClock } from "../../workers/reconcile/set-back-clock.ts";
-import { unfinishedReconciler } from "../../workers/reconcile/unfinished-business.ts";
-import { waitingStagesReconciler } from "../../workers/reconcile/waiting-stages.ts";
 import { startRelay } from "../../workers/relay.ts";
-import { awaitedTimes } from "../awaited-times.ts";
 import { foreignNouns } from "../foreign-nouns.ts";
 import type { Chance } from "./chance.ts";
 import { type Death, deathAt } from "./death.ts";
 import type { HappeningCounter } from "./happenings.ts";
 import type { QueuedJob, RunEnd } from "./memory-queue.ts";
 import type { MemoryStore } from "./memory-store.ts";
+import { simulatedReconcilers } from "./simulated-reconcilers.ts";
 
-/** Relay and reconcilers look more rarely than in a deployment: most looks find nothing and still cost real time. */
+/** The relay looks more rarely than in a deployment: most looks find nothing and still cost real time. */
 const RELAY_PACE = 16;
-/** Offers have to be asked for more often than a supplier counts as silent; a round comes up to a quarter late. */
-const OFFERS_EVERY_MS = (2 / 3) * LIMITS.supplierSilentMs;
-
-/** They look 8 to 20 times more rarely; what looks every second does so every 20. */
-function unhurried(reconcilers: readonly Reconciler[]): Reconciler[] {
-  const pace = (everyMs: number) => Math.min(everyMs * 20, Math.max(everyMs * 8, 30_000));
-  return reconcilers.map((reconciler) => ({ ...reconciler, everyMs: pace(reconciler.everyMs) }));
-}
 
 /** What a simulated process is given by its world. */
 export interface ProcessSurroundings {
@@ -134,12 +114,13 @@ export class SimulatedProcess {
       drivers: new Map([[driver.supplier, driver]]),
     };
     const placer = createPlacer(deps);
+    const results = this.death.port("objects", around.results);
     const implementations = [
       placeStageJob(deps, placer),
       superviseBootJob(deps),
       releaseAttemptJob(deps),
       settlePlacementJob,
-      commitLogJob(this.death.port("objects", around.results)),
+      commitLogJob(results),
       closeWorkloadJob({ assets: assetPins, secrets: secretPins, connections: connectionPins }),
       enforceDeadlineJob,
       deliverWebhookJob({ box, poster: this.death.port("receiver", around.receivers), random: chance.number }),
@@ -160,20 +141,7 @@ export class SimulatedProcess {
     this.intake = createIntake({
       ...{ db: this.db, clock, settings, logger, wakeups, secrets: secretPins, random: chance.bytes },
     });
-    this.#start(deps, [
-      { ...offersReconciler(deps, driver), everyMs: OFFERS_EVERY_MS },
-      ...unhurried([
-        orphansReconciler(deps, driver),
-        waitingStagesReconciler(deps, placer),
-        attemptsReconciler(deps, createLauncher(deps)),
-        leaseReconciler(deps),
-        unfinishedReconciler(deps),
-        booksReconciler(deps),
-        dueDeliveries(deps),
-        pastDeliveries(deps),
-        setBackClock({ ...deps, times: awaitedTimes(settings) }),
-      ]),
-    ]);
+    this.#start(deps, simulatedReconcilers(deps, { driver, placer, results, knownJobs: this.jobs }));
   }
 
   get alive(): boolean {

@@ -65,7 +65,7 @@ export class World {
   readonly tenants: Tenants;
   readonly receivers: Receivers;
   readonly owners: WebhookOwners;
-  readonly results = new MemoryStore();
+  readonly results: MemoryStore;
   readonly happenings = new HappeningCounter();
   /** Share of operations that the database fails, and how. */
   databaseFaults = 0;
@@ -113,6 +113,7 @@ export class World {
     const note = this.note.bind(this);
     const route = () => this.#anyProcess();
     const { count } = this.happenings;
+    this.results = new MemoryStore({ clock, chance: this.#chance("store"), count });
     this.network = new HostNetwork({ clock, route, note, count });
     this.market = new SimulatedMarket({
       ...{ clock, seed, kinds: SIMULATED_KINDS, connect: this.network.connect, scripts: guestScripts },

@@ -96,7 +96,7 @@ test("a world fails in which nobody is sent for to settle what is over", async (
   expect(message).toContain("not true: what is due is not left lying: settle ");
 }, 120_000);
 
-/** Each is what a careless statement about deliveries, or a careless relay, would do; `first` is a seed that finds it, so that few are lived through. */
+/** Each is what a careless statement about deliveries or results, or a careless relay, would do; `first` is a seed that finds it, so that few are lived through. */
 const CARELESS = [
   {
     what: "a delivery that was refused is called delivered",
@@ -151,6 +151,41 @@ const CARELESS = [
     table: "data.account_event",
     when: "before insert",
     fault: "if new.type = 'asset.ready' then return null; end if; return new;",
+  },
+  {
+    what: "results are never ended",
+    first: 5,
+    sentence: "what is due is not left lying: end the results of ",
+    table: "compute.workload",
+    when: "before update",
+    fault: "if new.results_removed_at is not null then return null; end if; return new;",
+  },
+  {
+    what: "bytes that nothing needs any more are kept",
+    first: 22,
+    sentence: "what is due is not left lying: remove the bytes ",
+    table: "compute.result_object",
+    when: "before update",
+    fault: "if new.removing_since is not null then return null; end if; return new;",
+  },
+  {
+    what: "a log outlives the results of its workload",
+    first: 5,
+    sentence: "results end after their workload, all of them",
+    table: "compute.placement",
+    when: "before update",
+    fault: "new.log_removed_at := null; return new;",
+  },
+  {
+    what: "a log is committed under another name than it is stored under",
+    first: 5,
+    sentence: "what is stored has a row, and is not being removed while something refers to it",
+    table: "compute.placement",
+    when: "before update",
+    fault: `if new.log_committed_at is not null and old.log_committed_at is null then
+      new.log_sha256 := reverse(new.log_sha256);
+    end if;
+    return new;`,
   },
   {
     what: "the relay takes one job more than it publishes",

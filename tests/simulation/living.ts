@@ -44,7 +44,20 @@ const MUST_HAPPEN: Record<string, readonly string[]> = {
     "takes back without notice",
     "machine gone",
   ],
-  "died under": [...JOBS, "reconciler of attempts", "reconciler of waiting stages", "reconciler of webhook deliveries"],
+  "died under": [
+    ...JOBS,
+    "reconciler of attempts",
+    "reconciler of waiting stages",
+    "reconciler of webhook deliveries",
+    "reconciler of retention",
+  ],
+  store: [
+    "store",
+    "remove",
+    "slow",
+    ...["store", "remove"].flatMap((what) => [`refused to ${what}`, `answer lost to ${what}`]),
+    "results ended",
+  ],
   queue: ["emptied", "flooded", ...OFTEN.flatMap((job) => [`lost ${job}`, `doubled ${job}`])],
   platform: [
     "process died",
