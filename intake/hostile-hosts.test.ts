@@ -28,10 +28,11 @@ let folder: string;
 let origin: string;
 const clock = new FakeClock("2026-03-01T00:00:00Z");
 
+let sleepers: Sleepers;
 beforeAll(async () => {
   database = await lifecycleDatabase();
   const { db } = database;
-  const sleepers = new Sleepers((error) => {
+  sleepers = new Sleepers((error) => {
     throw error;
   });
   db.announceTo((topic) => sleepers.wake(topic));
@@ -189,6 +190,19 @@ test("the answer to a beat names it, and a change that nobody asked for names no
   expect(answer).toMatchObject({ type: "want", beat: 7, allowance: { want: "run" } });
   await database.db.command((tx) => requestStop(tx, placed.workloadId, "cancel", clock.now()));
   await expect.poll(() => peer.heard.at(-1)).toMatchObject({ type: "want", beat: null, allowance: { want: "cancel" } });
+});
+
+test("a connection holds nothing of orders that have told their end, however long it lives", async () => {
+  const peer = await Peer.connect();
+  const listeners = sleepers.count;
+  for (let n = 0; n < 5; n++) {
+    const order = n === 0 ? placed : await insertPlaced(database.db, clock.now());
+    const { session, host } = await peer.open(order);
+    const records = [host.running(), host.exit(), host.end()];
+    const answer = await peer.say({ type: "records", orderId: order.orderId, session, records });
+    expect(answer).toMatchObject({ type: "ack", seq: 3 });
+  }
+  expect([intake.openOrders, sleepers.count]).toEqual([0, listeners]);
 });
 
 test("a session that was opened anew elsewhere is fenced where it was", async () => {

@@ -139,6 +139,9 @@ class Connection implements HostConnection {
     if ("refused" in applied) return this.#turnAway(frame.orderId, applied);
     if ("gap" in applied) return this.#refuse(frame.orderId, "bad_frame", `The next record is number ${applied.gap}.`);
     this.#reply({ type: "ack", orderId: frame.orderId, seq: applied.ackSeq });
+    // Nothing follows it, and a host's connection may live as long as the platform does.
+    const last = frame.records.at(-1);
+    if (last?.type === "end" && applied.ackSeq >= last.seq) this.#forget(frame.orderId);
   }
 
   #remember(session: Session, token: string): void {
