@@ -128,7 +128,7 @@ async function checkConnected(deps: ComputeWorkerDeps, attempt: Attempt, seen: O
   const placement = await db.row(Placement, "where t.id = $1 and t.order_id = $2", [attempt.placementId, attempt.id]);
   if (!placement) return;
   const goneSince = attempt.goneSeenAt;
-  if (!goneSince || hasBeatenSince(attempt, placement)) return noteGone(db, attempt.id, now);
+  if (!goneSince || hasBeatenSince(attempt, placement)) return noteGone(db, attempt, now);
   if (now.getTime() - goneSince.getTime() >= LIMITS.goneToLostMs)
     await db.command((tx) => loseIfStillGone(tx, attempt.id, deps.settings, now), forJob(attempt.tenantId));
 }

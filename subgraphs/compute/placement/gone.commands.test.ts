@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { LIMITS } from "../../../infra/kernel/limits.ts";
-import { computeSettings, type Placed } from "../../../tests/support/compute-fixtures.ts";
+import { computeSettings, type Placed, TENANT } from "../../../tests/support/compute-fixtures.ts";
 import { insertHosted, lifeOfEachTest } from "../../../tests/support/lifecycle-world.ts";
 import type { MiniatureHost } from "../../../tests/support/miniature-host.ts";
 import { beat } from "../lifecycle/session.commands.ts";
@@ -17,10 +17,11 @@ beforeEach(async () => {
 
 const lose = () => deps.db.command((tx) => loseIfStillGone(tx, placed.orderId, computeSettings, deps.clock.now()));
 const placement = () => deps.db.row(Placement, "where t.id = $1", [placed.placementId]);
+const order = () => ({ tenantId: TENANT, id: placed.orderId });
 /** The supplier showed nothing of the order, and then time passed. */
 async function seenGone(passedMs: number): Promise<void> {
   deps.clock.advance(1_000);
-  await noteGone(deps.db, placed.orderId, deps.clock.now());
+  await noteGone(deps.db, order(), deps.clock.now());
   deps.clock.advance(passedMs);
 }
 
@@ -59,7 +60,7 @@ test.each([-LIMITS.clockSkewMs, LIMITS.clockSkewMs])(
     await seenGone(LIMITS.goneToLostMs);
     await beatElsewhere();
     expect(await lose()).toBe(false);
-    await noteGone(deps.db, placed.orderId, deps.clock.now());
+    await noteGone(deps.db, order(), deps.clock.now());
     deps.clock.advance(LIMITS.goneToLostMs);
     expect(await lose()).toBe(true);
   },

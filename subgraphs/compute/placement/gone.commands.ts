@@ -7,12 +7,16 @@ import { lockAttempt } from "./lock-attempt.ts";
 import type { Attempt, Placement } from "./placement.entity.ts";
 
 /** Writes down that the supplier shows nothing of an order whose host was heard: it is looked at again after the grace. */
-export async function noteGone(db: Pick<Database, "sql">, orderId: string, now: Date): Promise<void> {
+export async function noteGone(
+  db: Pick<Database, "sql">,
+  { tenantId, id: orderId }: Pick<Attempt, "tenantId" | "id">,
+  now: Date,
+): Promise<void> {
   await db.sql(
-    `update compute.attempt a set gone_seen_at = $2, gone_seen_beat_at = p.last_beat_at, next_check_at = $3
+    `update compute.attempt a set gone_seen_at = $3, gone_seen_beat_at = p.last_beat_at, next_check_at = $4
        from compute.placement p
-      where a.id = $1 and p.id = a.placement_id and p.order_id = a.id and a.state in ('booting', 'running')`,
-    [orderId, now, new Date(now.getTime() + LIMITS.goneToLostMs)],
+      where a.tenant_id = $1 and a.id = $2 and p.id = a.placement_id and p.order_id = a.id and a.state in ('booting', 'running')`,
+    [tenantId, orderId, now, new Date(now.getTime() + LIMITS.goneToLostMs)],
   );
 }
 
