@@ -35,7 +35,10 @@ export interface Reconciled {
   knownJobs: readonly string[];
 }
 
-/** The reconcilers of a simulated process. They look more rarely than in a deployment: most looks find nothing and still cost real time. */
+/**
+ * The reconcilers of a simulated process. They look more rarely than in a deployment: most looks find nothing and still
+ * cost real time.
+ */
 export function simulatedReconcilers(
   deps: ComputeWorkerDeps,
   { driver, placer, results, knownJobs }: Reconciled,

@@ -18,8 +18,8 @@ export class ClockSteps {
   }
 
   /**
-   * Monotonic milliseconds for which no step was noticed: since the last one, or since this began to look. A clock that is only slewed never steps,
-   * as long as this is asked every few seconds.
+   * Monotonic milliseconds for which no step was noticed: since the last one, or since this began to look. A clock that
+   * is only slewed never steps, as long as this is asked every few seconds.
    */
   sinceStepMs(): number {
     const ahead = aheadMs(this.#clock);

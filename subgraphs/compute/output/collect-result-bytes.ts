@@ -24,9 +24,9 @@ export interface Collected extends Removed {
 }
 
 /**
- * Looks at the next `limit` objects of the store of results behind `after` and removes those that nothing refers to and that were stored more
- * than `unusedMs` ago. Claim, act, settle: the claim marks them under their rows' locks, and who wants to refer to bytes
- * holds the row first, so either the reference is seen here or the mark is seen there.
+ * Looks at the next `limit` objects of the store of results behind `after` and removes those that nothing refers to and
+ * that were stored more than `unusedMs` ago. Claim, act, settle: the claim marks them under their rows' locks, and who
+ * wants to refer to bytes holds the row first, so either the reference is seen here or the mark is seen there.
  */
 export async function collectResultBytes(
   { db, objects, clock }: RemovalDeps,
