@@ -62,6 +62,7 @@ function markGarbage(
       `update compute.result_object o set removing_since = $1 where o.sha256 = any($2) and ${UNUSED_RESULT} returning o.sha256`,
       [now, locked.map((o) => o.sha256)],
     );
-    return marked.map((o) => o.sha256);
+    // In an order that no plan of the database decides.
+    return marked.map((o) => o.sha256).sort();
   });
 }
