@@ -72,7 +72,14 @@ test("events say what was considered, taken and stood in for, and never who supp
 });
 
 test("stages of one batch keep each its own candidates, rejections and events", async () => {
-  world = await marketWorld({ kinds: [CPU_KIND, H100_KIND] });
+  // Time stands still, so none of these boots: their guests tell of nothing while the events are looked at.
+  const slowly = { bootMs: 1_000 };
+  world = await marketWorld({
+    kinds: [
+      { ...CPU_KIND, ...slowly },
+      { ...H100_KIND, ...slowly },
+    ],
+  });
   const specs = [{ vcpus: 2 }, { gpu: "H100", gpuCount: 1 }, { vcpus: 2 }];
   const ids: string[] = [];
   for (const spec of specs) ids.push((await world.submit({ spec })).workloadId);
