@@ -71,7 +71,9 @@ function stubbornly<T>(ask: () => Promise<T>): Promise<NonNullable<Exclude<T, fa
 }
 
 /** Cut off, or told to repeat the request: by the code of a refusal, or by the words of one that has none. */
-const RETRIABLE = /fetch failed|terminated|other side closed|cannot be reached|did not answer|just now/i;
+const RETRIABLE = /fetch failed|terminated|other side closed|cannot be reached|did not answer|just now|answered 503/i;
+/** Close codes of sockets that speak of the moment and not of the request: no greeting in time, too many streams. */
+const TRANSIENT_CLOSE: ReadonlySet<unknown> = new Set([4408, 4429]);
 
 function retriable(error: unknown): null {
   if (!isRetriable(error)) throw error;
@@ -80,6 +82,7 @@ function retriable(error: unknown): null {
 
 /** Whether the request may be sent again: it was cut off, or refused with the advice to repeat it. */
 export function isRetriable(error: unknown): boolean {
+  if (TRANSIENT_CLOSE.has((error as { code?: unknown } | null)?.code)) return true;
   return RETRIABLE.test(inspect(error)); // streams fail with lists of errors
 }
 

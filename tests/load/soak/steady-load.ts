@@ -30,7 +30,7 @@ export interface HeldSample extends Held {
 
 export interface SteadyTally {
   runs: number;
-  /** Uses that were told to repeat the request, as happens on a machine that is too busy to answer in time. */
+  /** Uses and crowds that were told to repeat the request, as happens on a machine that is too busy to answer in time. */
   askedToRepeat: number;
   crowds: number;
   /** Longest time until all streams of a crowd were served. */
@@ -170,7 +170,9 @@ async function comeAndGo(client: PlatformClient, plan: Plan, tally: SteadyTally)
     const came = crowdOf(client, id, plan.streams);
     crowd = came;
     const served = async () => {
-      if (came.complaints.size > 0) throw new Error([...came.complaints.keys()].join("\n"));
+      const said = [...came.complaints.keys()];
+      const faults = said.filter((one) => !isRetriable(one));
+      if (said.length > 0) throw new Error((faults.length > 0 ? faults : said).join("\n"));
       return (await openStreams(client)) - others >= came.size * 0.99;
     };
     await until(`${came.size} streams are open`, served, { timeoutMs: 2 * PATIENCE_MS, everyMs: 500 });
@@ -188,8 +190,11 @@ async function comeAndGo(client: PlatformClient, plan: Plan, tally: SteadyTally)
     plan.say(`${came.size} streams: ${times}`);
     await cancel(client, id);
   } catch (error) {
-    tally.failures.push(`streams: ${(error as Error).message}`);
-    plan.say(`FAILED streams: ${(error as Error).stack}`);
+    if (isRetriable(error)) tally.askedToRepeat++;
+    else {
+      tally.failures.push(`streams: ${(error as Error).message}`);
+      plan.say(`FAILED streams: ${(error as Error).stack}`);
+    }
     await crowd?.leave("cut").catch((left) => plan.say(`they could not be cut off: ${(left as Error).message}`));
   }
 }
