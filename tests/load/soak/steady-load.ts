@@ -108,9 +108,7 @@ const USES: readonly (readonly [name: string, use: Use])[] = [
     async (client) => {
       const id = await submit(client, script("echo up; sleep 60"));
       await writes(client, id, "up", PATIENCE_MS);
-      const reader = collect(client.overSocket(LOGS, { id }), PATIENCE_MS);
-      await cancel(client, id);
-      await reader;
+      await Promise.all([collect(client.overSocket(LOGS, { id }), PATIENCE_MS), cancel(client, id)]);
       await demand(await settles(client, id, PATIENCE_MS), "cancelled", null);
     },
   ],
