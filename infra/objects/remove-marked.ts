@@ -51,10 +51,13 @@ export async function removeMarked(
       if (time.isOver || inARow === FAILURES_IN_A_ROW) break;
       left.delete(sha256);
       const failure = await failureOf(objects.remove(sha256));
-      inARow = failure ? inARow + 1 : 0;
-      if (failure) failures.push(failure.error);
-      if (failure && failed === "free") left.add(sha256);
-      if (failure) continue;
+      if (failure) {
+        failures.push(failure.error);
+        inARow++;
+        if (failed === "free") left.add(sha256);
+        continue;
+      }
+      inARow = 0;
       const settle = `delete from ${table} where sha256 = $1 and removing_since = $2 returning sha256`;
       removed += (await db.sql(settle, [sha256, markedAt])).length;
     }
