@@ -44,6 +44,8 @@ export interface GatewayOptions {
   operationTimeoutMs?: number;
   /** Operations at once on one WebSocket. */
   operationsPerConnection?: number;
+  /** How long a WebSocket may stay that has not sent `connection_init`. */
+  socketGreetingMs?: number;
   /** How long a WebSocket may stay that has shown no key. */
   socketWithoutKeyMs?: number;
   /** Streams of one team that this gateway holds open, whatever carries them. */
@@ -82,6 +84,7 @@ export interface Gateway {
   readonly log: FastifyBaseLogger;
   readonly options: Readonly<GatewayOptions> & {
     readonly operationsPerConnection: number;
+    readonly socketGreetingMs: number;
     readonly socketWithoutKeyMs: number;
     readonly introspection: boolean;
   };
@@ -99,6 +102,7 @@ export interface Gateway {
 export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const options = {
     operationsPerConnection: LIMITS.subscriptionsPerConnection,
+    socketGreetingMs: LIMITS.socketGreetingMs,
     socketWithoutKeyMs: LIMITS.socketWithoutKeyMs,
     introspection: false,
     ...given,

@@ -168,6 +168,27 @@ it("closes a socket for a message above the limit of GraphQL, where other routes
   expect(await client.closed).toEqual([1009, `A message may have ${MIB} bytes.`]);
 });
 
+it("closes a socket that is not greeted in time, pings or not, and leaves those alone that were", async () => {
+  await server.close();
+  await serve({ socketGreetingMs: 200 });
+  const greeted = await withKey();
+  const pinging = rude();
+  await once(pinging.socket, "open");
+  pinging.send({ type: "ping" });
+  expect((await pinging.closed)[0]).toBe(4408);
+  greeted.send(subscribe("1", "{ __typename }"));
+  await until(() => greeted.about("1").length === 2, "the other is served");
+});
+
+it("takes a greeting that came while the process was busy for seconds", async () => {
+  const client = rude();
+  await once(client.socket, "open");
+  client.send({ type: "connection_init" });
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_500);
+  await until(() => client.said.length > 0 || client.socket.readyState === WebSocket.CLOSED, "it is answered");
+  expect(client.said).toEqual([{ type: "connection_ack" }]);
+});
+
 it("closes a socket that shows no key in time, and leaves those with a key alone", async () => {
   await server.close();
   await serve({ socketWithoutKeyMs: 100 });

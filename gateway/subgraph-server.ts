@@ -82,6 +82,7 @@ function serveStreams(options: SubgraphServerOptions) {
     { caller: Caller | null; request: FastifyRequest; close: (code: number, reason: string) => void }
   >({
     schema: options.schema,
+    connectionInitWaitTimeout: LIMITS.socketGreetingMs,
     onConnect({ connectionParams, extra }) {
       try {
         const requestId = requestIdOf({

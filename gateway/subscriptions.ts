@@ -84,6 +84,7 @@ function holdSocket({ streams }: Gateway, socket: WebSocket): OpenStream {
 
 function protocol(gateway: Gateway): ServerOptions<Record<string, unknown>, Connection> {
   return {
+    connectionInitWaitTimeout: gateway.options.socketGreetingMs,
     onConnect: (socket) => connect(gateway, socket),
     onSubscribe: (socket, id, payload) => begin(gateway, socket, id, payload),
     subscribe: ({ contextValue }) => {

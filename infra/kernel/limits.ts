@@ -113,6 +113,11 @@ export const LIMITS = {
   socketMessagesPerSecond: 2_000,
   /** While so much waits for a socket's reader, nothing more is read from it. */
   socketBacklogBytes: 1024 * 1024,
+  /**
+   * A socket that has not been greeted is closed after this. Well above what a busy process takes for one turn: a timer that
+   * is due is looked at before a greeting that has already come.
+   */
+  socketGreetingMs: 15_000,
   /** A socket that has shown no key is closed after this. */
   socketWithoutKeyMs: 60_000,
   /** Streams of a team that one gateway holds open: sockets, server-sent events, bytes that come or go; a setting may say otherwise. */
