@@ -5,6 +5,7 @@ import { openQueue } from "../infra/queue/connection.ts";
 import type { JobImplementation } from "../infra/queue/implement-job.ts";
 import { startWorkers } from "../infra/queue/workers.ts";
 import { hostFolder } from "../infra/runner/host/host-folder.ts";
+import { keepEndingOrphans } from "../infra/runner/isolation/orphans.ts";
 import type { OfferMarket } from "../subgraphs/compute/offer/offer-market.ts";
 import type { ComputeSettings } from "../subgraphs/compute/settings.ts";
 import { assetPins } from "../subgraphs/data/asset/asset-pins.ts";
@@ -50,6 +51,7 @@ const HELD_STEPS = "Steps of reconcilers that waited in vain for rows that other
 export async function startWork(parts: Parts, settings: ComputeSettings, market: OfferMarket): Promise<Work> {
   const { db, clock, logger, drain, wakeups } = parts;
   const random = Math.random;
+  drain.onClose("orphans", await keepEndingOrphans((message) => logger.warn(message)));
   const queue = await openQueue({
     databaseUrl: parts.databaseUrl,
     redisUrl: parts.settings.redisUrl ?? undefined,

@@ -1,9 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { lchown } from "node:fs/promises";
 import { createRequire } from "node:module";
 import path from "node:path";
 import type { Writable } from "node:stream";
 import { encodeOptions, systemFolders } from "../runner/isolation/bubblewrap.ts";
+import { spawnOwned } from "../runner/isolation/owned-process.ts";
+import { OWNER_MARK } from "../runner/isolation/owner-mark.ts";
 import { withResourceLimits } from "../runner/isolation/rlimits.ts";
 import { seccompProgram } from "../runner/isolation/seccomp.ts";
 import { projectFile } from "../telemetry/project-root.ts";
@@ -60,7 +62,7 @@ export async function startConfined(start: ConfinedStart, files: readonly string
     ...(uid === null ? [] : asUser(uid)),
     ...[NODE, ...start.nodeArguments],
   ]);
-  const child = spawn(file, args, {
+  const child = spawnOwned(file, args, {
     cwd: "/",
     // What the engine writes there may quote the table.
     stdio: ["ignore", "ignore", "ignore", "ipc", "pipe", "pipe"],
@@ -107,7 +109,7 @@ function optionsOf({ confined, folder }: ConfinedStart): string[] {
       "/",
     ],
     ...["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"],
-    ...["--hostname", "nodus", "--cap-drop", "ALL", "--die-with-parent", "--new-session"],
+    ...["--hostname", "nodus", "--cap-drop", "ALL", "--die-with-parent", "--new-session", "--unsetenv", OWNER_MARK],
     ...(confined.ownUser
       ? ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"]
       : ["--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]),

@@ -2,7 +2,7 @@ import { existsSync, globSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { hostFolder } from "../../infra/runner/host/host-folder.ts";
 import { hostAgentName } from "../../infra/runner/isolation/abandoned-groups.ts";
-import { processesWith } from "../support/process-table.ts";
+import { processesHolding, processesWith } from "../support/process-table.ts";
 import { until } from "../support/until.ts";
 
 /** How long what has ended may take to be cleared away. */
@@ -18,6 +18,7 @@ export async function leftOfWork(dataDir: string): Promise<string[]> {
     ...entriesOf(path.join(folder, "orders")).map((name) => `order's folder ${name}`),
     ...controlGroups(folder, "/*/"),
     ...living(path.join(folder, "orders")),
+    ...holding(path.join(folder, "pipes")),
   ];
   await until("the work's traces are gone", () => left().length === 0, { timeoutMs: CLEARED_MS, everyMs: 100 }).catch(
     () => {}, // they are told by name
@@ -30,6 +31,7 @@ export function tracesOf(dataDir: string): () => string[] {
   const folder = hostFolder(dataDir);
   return () => [
     ...living(dataDir),
+    ...holding(dataDir),
     ...controlGroups(folder, "/"),
     ...[dataDir, folder].filter((place) => existsSync(place)).map((place) => `folder ${place}`),
   ];
@@ -37,6 +39,12 @@ export function tracesOf(dataDir: string): () => string[] {
 
 function living(word: string): string[] {
   return processesWith(word).map(({ pid, commandLine }) => `process ${pid} (${commandLine})`);
+}
+
+function holding(folder: string): string[] {
+  return processesHolding(folder).map(
+    ({ pid, commandLine }) => `process ${pid} (${commandLine}) holds files of it open`,
+  );
 }
 
 function entriesOf(folder: string): string[] {

@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import { orphans } from "../../infra/runner/isolation/orphans.ts";
 import { kill, processesWith } from "../support/process-table.ts";
 import { seeded } from "../support/seeded.ts";
 import { until } from "../support/until.ts";
@@ -36,6 +37,8 @@ export interface RoundResult {
 const MOMENT_MS = 60_000;
 /** A lost host is believed in after half a minute; on a machine that is busy, later. */
 const SETTLE_MS = 150_000;
+/** A host agent that starts ends what its earlier life left; whatever that overlooks is found within a minute. */
+const ORPHANS = { timeoutMs: 75_000, everyMs: 100 };
 /** Between two looks at how many trees of a workload's processes live. */
 const WATCH_MS = 400;
 
@@ -64,6 +67,11 @@ export async function liveThrough(target: Target, round: Round): Promise<RoundRe
     watch.stop();
     expect(watch.doubled, when).toEqual([]);
     await until(`${when}: no process is left`, () => processesWith(word).length === 0);
+    await until(
+      `${when}: nothing lives on without what started it`,
+      async () => (await orphans()).length === 0,
+      ORPHANS,
+    );
     await until(`${when}: everything is let go`, () => isLetGo(target));
     await expectSound(target, when);
     await expectNothingLeft(target, when);

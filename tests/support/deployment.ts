@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import pg from "pg";
+import { endOrphans } from "../../infra/runner/isolation/orphans.ts";
 import { emptyDatabase } from "./database.ts";
 import { ADMIN_KEY } from "./platform.ts";
 import { builtCommandLine } from "./platform-build.ts";
@@ -210,6 +211,7 @@ export class Deployment<Name extends string = ProcessName> {
     const left = withDescendants(processesWith(this.dataDir));
     killAll(left);
     await until("everything is dead", () => !left.some(isAlive));
+    await endOrphans(); // what the next life would end
     await this.#pool?.end();
     await this.#database?.close();
     rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 5 });

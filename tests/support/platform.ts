@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach } from "vitest";
 import { readPassword } from "../../infra/db/embedded/cluster.ts";
 import { readPidFile } from "../../infra/db/embedded/pid-file.ts";
 import { postgresFolder } from "../../infra/db/embedded/place.ts";
+import { endOrphans } from "../../infra/runner/isolation/orphans.ts";
 import { builtCommandLine } from "./platform-build.ts";
 import { PlatformClient } from "./platform-client.ts";
 import { freePort, newDataFolder } from "./platform-place.ts";
@@ -180,6 +181,7 @@ export class Platform {
   async dispose(): Promise<void> {
     await this.#dismissHostAgent();
     await this.killEverything();
+    await endOrphans(); // what the next life would end
     rmSync(postgresFolder(this.dataDir), { recursive: true, force: true });
     rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 5 });
   }

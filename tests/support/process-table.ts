@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /** A process that cannot be confused with a later one of the same number. */
 export interface Living {
@@ -35,6 +35,16 @@ export function processesWith(word: string): Living[] {
   );
 }
 
+/** Processes that have a file of the folder open, or one that was removed from it. */
+export function processesHolding(folder: string): Living[] {
+  return processTable().filter(({ pid }) => openFiles(pid).some((file) => file.startsWith(`${folder}/`)));
+}
+
+function openFiles(pid: number): string[] {
+  const descriptors = orNull(() => readdirSync(`/proc/${pid}/fd`)) ?? [];
+  return descriptors.map((one) => orNull(() => readlinkSync(`/proc/${pid}/fd/${one}`)) ?? "");
+}
+
 /** The processes and everything below them. */
 export function withDescendants(roots: readonly Living[], table = processTable()): Living[] {
   const found = new Map(roots.map((root) => [root.pid, root]));
@@ -67,10 +77,14 @@ export function kill(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-/** Null for what is gone, goes while it is read, or belongs to another user. */
 function readOrNull(file: string): string | null {
+  return orNull(() => readFileSync(file, "utf8"));
+}
+
+/** Null for what is gone, goes while it is looked at, or belongs to another user. */
+function orNull<T>(look: () => T): T | null {
   try {
-    return readFileSync(file, "utf8");
+    return look();
   } catch (error) {
     if (["ENOENT", "ESRCH", "EACCES"].includes((error as NodeJS.ErrnoException).code!)) return null;
     throw error;

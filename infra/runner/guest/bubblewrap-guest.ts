@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { BWRAP_FD, bubblewrapOptions, encodeOptions, GUEST_PATHS } from "../isolation/bubblewrap.ts";
 import { closeWriteEnds } from "../isolation/fifo.ts";
+import { spawnOwned } from "../isolation/owned-process.ts";
 import { identifyProcess, killProcess, type ProcessIdentity } from "../isolation/processes.ts";
 import { withResourceLimits } from "../isolation/rlimits.ts";
 import { SocketFolder } from "../isolation/socket-folder.ts";
@@ -25,13 +26,18 @@ export async function startBubblewrapGuest(plan: GuestPlan, runtime: GuestRuntim
     () => control.tell(startMessage(plan)),
   );
   const [stdout, stderr] = [await runtime.pipes.take(), await runtime.pipes.take()];
+  const status = await runtime.pipes.takeUnbreakable();
   const group = runtime.groups?.create(plan.name, groupLimits(plan)) ?? null;
   const seccomp = runtime.seccompFile === null ? null : openSync(runtime.seccompFile, "r");
-  const monitor = spawnBubblewrap(plan, runtime, { seccomp, stdout: stdout.writeFd, stderr: stderr.writeFd });
-  closeWriteEnds([stdout, stderr]);
+  const monitor = spawnBubblewrap(plan, runtime, {
+    seccomp,
+    status: status.writeFd,
+    ...{ stdout: stdout.writeFd, stderr: stderr.writeFd },
+  });
+  closeWriteEnds([stdout, stderr, status]);
   if (seccomp !== null) closeSync(seccomp);
   const guest = new BubblewrapGuest({ plan, watch, control, folder, group, pipes: [stdout, stderr] }, monitor);
-  void guest.admit(announce);
+  void guest.admit(status.reader, announce);
   return guest;
 }
 
@@ -51,7 +57,7 @@ function startMessage(plan: GuestPlan) {
 function spawnBubblewrap(
   plan: GuestPlan,
   runtime: GuestRuntime,
-  fds: { seccomp: number | null; stdout: number; stderr: number },
+  fds: { seccomp: number | null; status: number; stdout: number; stderr: number },
 ): ChildProcess {
   const options = bubblewrapOptions({
     workspace: plan.workspace,
@@ -73,11 +79,11 @@ function spawnBubblewrap(
     "--",
     ...inside,
   ]);
-  const child = spawn(file, args, {
+  const child = spawnOwned(file, args, {
     cwd: "/",
     env: { PATH: HOST_PATH, UV_THREADPOOL_SIZE: "1" },
     ...(plan.uid === null ? {} : { uid: plan.uid, gid: plan.uid }),
-    stdio: ["ignore", "ignore", "pipe", "pipe", "pipe", "pipe", fds.seccomp ?? "ignore", fds.stdout, fds.stderr],
+    stdio: ["ignore", "ignore", "pipe", "pipe", fds.status, "pipe", fds.seccomp ?? "ignore", fds.stdout, fds.stderr],
   });
   const optionsPipe = child.stdio[BWRAP_FD.options] as Writable;
   // EPIPE when bubblewrap is missing or ends early; its exit tells why.
@@ -123,9 +129,8 @@ class BubblewrapGuest extends SupervisedGuest {
   }
 
   /** Waits for the first process, puts it under its limits and lets it go on. */
-  async admit(announce: Announce): Promise<void> {
+  async admit(status: Readable, announce: Announce): Promise<void> {
     const streams: readonly unknown[] = this.#monitor.stdio;
-    const status = streams[BWRAP_FD.status] as Readable;
     const block = streams[BWRAP_FD.block] as Writable;
     block.on("error", () => {});
     const pid = await childPidFrom(status);
@@ -163,14 +168,19 @@ class BubblewrapGuest extends SupervisedGuest {
   }
 }
 
-/** The pid of the namespace's first process from the status stream; null when there never was one. */
+/**
+ * The pid of the namespace's first process, from the status stream; null when there never was one. What comes after it
+ * is not heard: by then a guest may run, and nothing that it could write is to be kept.
+ */
 function childPidFrom(status: Readable): Promise<number | null> {
   return new Promise((resolve) => {
     let text = "";
     status.setEncoding("utf8").on("data", (part: string) => {
       text += part;
       const match = /"child-pid"\s*:\s*(\d+)/.exec(text);
-      if (match) resolve(Number(match[1]));
+      if (!match) return;
+      resolve(Number(match[1]));
+      status.destroy();
     });
     status.once("close", () => resolve(null)).once("error", () => resolve(null));
   });

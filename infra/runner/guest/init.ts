@@ -72,7 +72,7 @@ function spawnCommand(order: Start, file: string, args: string[]): ChildProcess 
   try {
     return spawn(file, args, {
       cwd: order.workingDirectory,
-      env: order.env,
+      env: order.reach === "group" ? { ...order.env, ...ownMark() } : order.env,
       stdio: ["ignore", order.stdoutFd, order.stderrFd],
       detached: order.reach === "group",
     });
@@ -116,11 +116,16 @@ function tell(message: FromInit): void {
   control.write(`${JSON.stringify(message)}\n`);
 }
 
-/** A namespace ends with this process. Without one, everything has to be found that carries this guest's mark. */
+/** What the host finds every process of a guest by that has no namespace; a namespace ends with this process. */
+function ownMark(): { NODUS_OWNER?: string } {
+  const { NODUS_OWNER } = process.env;
+  return NODUS_OWNER === undefined ? {} : { NODUS_OWNER };
+}
+
 function leave(): never {
-  const mark = process.env.NODUS_GUEST;
-  if (reach === "group" && mark !== undefined) {
-    for (let round = 0; round < 20 && killMarked(`NODUS_GUEST=${mark}`); round++);
+  const { NODUS_OWNER } = ownMark();
+  if (reach === "group" && NODUS_OWNER !== undefined) {
+    for (let round = 0; round < 20 && killMarked(`NODUS_OWNER=${NODUS_OWNER}`); round++);
   }
   process.exit(0);
 }

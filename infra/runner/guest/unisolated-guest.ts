@@ -1,9 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import type { ChildProcess } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BWRAP_FD } from "../isolation/bubblewrap.ts";
 import { closeWriteEnds, type OutputPipe } from "../isolation/fifo.ts";
+import { type OwnedSpawnOptions, spawnOwned } from "../isolation/owned-process.ts";
+import { isSameMark, newOwnerMark, type OwnerMark, ownerMarkOf } from "../isolation/owner-mark.ts";
 import { allPids, isZombie, killPid, processorMs, proportionalMemoryBytes } from "../isolation/processes.ts";
 import { withResourceLimits } from "../isolation/rlimits.ts";
 import { SocketFolder } from "../isolation/socket-folder.ts";
@@ -13,12 +13,9 @@ import type { Guest, GuestEnd, GuestPlan, GuestRuntime, GuestUsage } from "./gue
 import { sum } from "./namespace-usage.ts";
 import { type GuestParts, groupLimits, HOST_PATH, processLimits, SupervisedGuest } from "./supervised-guest.ts";
 
-/** Every process of an unisolated guest has this in its environment, by which stragglers are found. */
-const MARK = "NODUS_GUEST";
-
 /**
  * Starts a command with limits but without namespaces, for a machine where an operator accepted that. Its processes are
- * found by control group, own uid or the mark in their environment; one that sheds all three escapes.
+ * found by control group or by their owner's mark, which the command inherits; one that sheds both escapes.
  */
 export async function startUnisolatedGuest(plan: GuestPlan, runtime: GuestRuntime): Promise<Guest> {
   const watch = new CommandWatch(plan.command[0] ?? "");
@@ -31,36 +28,45 @@ export async function startUnisolatedGuest(plan: GuestPlan, runtime: GuestRuntim
       if (child.pid) group?.place(child.pid);
       control.tell({
         op: "start",
-        ...{ command: plan.command, workingDirectory: plan.workingDirectory, env: { ...plan.env, [MARK]: plan.name } },
+        ...{ command: plan.command, workingDirectory: plan.workingDirectory, env: plan.env },
         ...{ stdoutFd: BWRAP_FD.stdout, stderrFd: BWRAP_FD.stderr, proxy: false, reach: "group" },
       });
     },
   );
   const pipes: [OutputPipe, OutputPipe] = [await runtime.pipes.take(), await runtime.pipes.take()];
-  const child = spawnInit(plan, runtime, pipes);
+  const mark = newOwnerMark();
+  const child = spawnInit(plan, runtime, pipes, mark);
   closeWriteEnds(pipes);
-  return new UnisolatedGuest({ plan, watch, control, folder, group, pipes }, child);
+  return new UnisolatedGuest({ plan, watch, control, folder, group, pipes }, child, mark);
 }
 
-function spawnInit(plan: GuestPlan, runtime: GuestRuntime, [stdout, stderr]: [OutputPipe, OutputPipe]): ChildProcess {
+function spawnInit(
+  plan: GuestPlan,
+  runtime: GuestRuntime,
+  [stdout, stderr]: [OutputPipe, OutputPipe],
+  mark: OwnerMark,
+): ChildProcess {
   const init = ["setpriv", "--no-new-privs", "--", runtime.node, "--max-old-space-size=64", runtime.init, plan.run];
   const [file = "", ...args] = withResourceLimits(processLimits(plan), init);
-  return spawn(file, args, {
+  const options: OwnedSpawnOptions = {
     cwd: "/",
-    env: { PATH: HOST_PATH, [MARK]: plan.name },
+    env: { PATH: HOST_PATH },
     ...(plan.uid === null ? {} : { uid: plan.uid, gid: plan.uid }),
     detached: true,
     stdio: ["ignore", "ignore", "ignore", "ignore", "ignore", "ignore", "ignore", stdout.writeFd, stderr.writeFd],
-  });
+  };
+  return spawnOwned(file, args, options, mark);
 }
 
 class UnisolatedGuest extends SupervisedGuest {
   override readonly ended: Promise<GuestEnd>;
   readonly #init: ChildProcess;
+  readonly #mark: OwnerMark;
 
-  constructor(parts: GuestParts, init: ChildProcess) {
+  constructor(parts: GuestParts, init: ChildProcess, mark: OwnerMark) {
     super(parts);
     this.#init = init;
+    this.#mark = mark;
     this.ended = this.#whenEnded();
   }
 
@@ -93,17 +99,12 @@ class UnisolatedGuest extends SupervisedGuest {
 
   #processes(): number[] {
     const grouped = this.parts.group?.pids() ?? [];
-    const marked = allPids().filter((pid) => isMarked(pid, this.parts.plan.name));
+    const marked = allPids().filter((pid) => this.#isMarked(pid));
     return [...new Set([...grouped, ...marked])].filter((pid) => !isZombie(pid));
   }
-}
 
-function isMarked(pid: number, name: string): boolean {
-  try {
-    return readFileSync(join("/proc", String(pid), "environ"), "utf8")
-      .split("\0")
-      .includes(`${MARK}=${name}`);
-  } catch {
-    return false; // gone, or another user's
+  #isMarked(pid: number): boolean {
+    const mark = ownerMarkOf(pid);
+    return mark !== null && isSameMark(mark, this.#mark);
   }
 }

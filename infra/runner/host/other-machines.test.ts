@@ -129,3 +129,26 @@ describe.runIf(process.getuid?.() === 0)("a host agent of an ordinary user", () 
     await until(() => processesWith(marker).length === 0, "the guest is gone");
   });
 });
+
+describe.runIf(process.getuid?.() === 0)("a host agent that can neither isolate nor group its guests", () => {
+  it("has what they left ended by its next life when it was killed together with their supervisors", async () => {
+    const marker = `ungrouped-${process.pid}`;
+    const host = await HostFixture.start({
+      ...{ uid: 65_534, bubblewrap: "/nonexistent/bwrap", allowUnisolated: true, expectIsolation: false },
+    });
+    try {
+      const script = `setsid sh -c 'sleep 100 # ${marker}' & echo supervised by $PPID; sleep 100 # ${marker}`;
+      const order = await host.launch(orderSpec(["sh", "-c", script]));
+      await until(() => order.log.includes("\n") && processesWith(marker).length === 2, "it runs");
+      const supervisor = Number(/\d+/.exec(order.log.toString())![0]);
+      process.kill(supervisor, "SIGSTOP"); // or it would end them
+      await host.killAgent();
+      process.kill(supervisor, "SIGKILL");
+      expect(processesWith(marker)).toHaveLength(2);
+      await host.attach();
+      await until(() => processesWith(marker).length === 0, "no process of the guest is left", 2_000);
+    } finally {
+      await host.stop();
+    }
+  });
+});

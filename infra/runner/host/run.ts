@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { keepEndingOrphans } from "../isolation/orphans.ts";
 import { HostAgent } from "./agent.ts";
 import { HostClient } from "./client.ts";
 import { HOST_SOCKET, serveCommands } from "./command-socket.ts";
@@ -27,6 +28,7 @@ export async function runHostAgent(options: HostAgentOptions): Promise<"served" 
   mkdirSync(options.folder, { recursive: true });
   if (!(await takeLockInTime(options.folder))) return "another_serves";
   const report = (message: string) => console.error(JSON.stringify({ at: new Date().toISOString(), message }));
+  const letOrphansBe = await keepEndingOrphans(report);
   const agent = await HostAgent.start({ ...options, report });
   const server = await serveCommands(options.folder, (command) => agent.obey(command));
   report(
@@ -46,6 +48,7 @@ export async function runHostAgent(options: HostAgentOptions): Promise<"served" 
     setInterval(look, Math.min(LOOK_MS, idleExitMs)).unref();
   });
   server.close();
+  letOrphansBe();
   // Whatever closing meets, this process ends: as long as it lives it holds the lock.
   await agent.close().catch((error: Error) => report(`closing failed: ${error.stack}`));
   return "served";

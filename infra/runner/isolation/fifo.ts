@@ -32,6 +32,15 @@ export class OutputPipes {
   }
 
   async take(): Promise<OutputPipe> {
+    return this.#open(constants.O_WRONLY);
+  }
+
+  /** One whose writer is not killed for writing when this process is dead: the descriptor given out can also be read. */
+  async takeUnbreakable(): Promise<OutputPipe> {
+    return this.#open(constants.O_RDWR);
+  }
+
+  async #open(mode: number): Promise<OutputPipe> {
     while (this.#ready.length === 0) {
       this.#making ??= this.#make().finally(() => {
         this.#making = null;
@@ -40,7 +49,7 @@ export class OutputPipes {
     }
     const path = this.#ready.pop()!;
     const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    const writeFd = openSync(path, constants.O_WRONLY);
+    const writeFd = openSync(path, mode);
     unlinkSync(path);
     return { writeFd, reader: new Socket({ fd: readFd, readable: true, writable: false }) };
   }

@@ -1,7 +1,7 @@
-import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Writable } from "node:stream";
 import { type BubblewrapPlan, BWRAP_FD, bubblewrapOptions, encodeOptions, GUEST_PATHS } from "./bubblewrap.ts";
+import { spawnOwned } from "./owned-process.ts";
 
 export interface ProbePlan {
   /** Program name or path. */
@@ -31,14 +31,18 @@ export async function probeBubblewrap(probe: ProbePlan): Promise<ProbeResult> {
 /** Null when the guest ran and ended well, else why not. */
 function attempt(probe: ProbePlan, seccompFile: string | null): Promise<string | null> {
   const seccomp = seccompFile === null ? null : openSync(seccompFile, "r");
-  const child = spawn(probe.bubblewrap, ["--args", String(BWRAP_FD.options), "--", GUEST_PATHS.node, "--version"], {
-    cwd: "/",
-    env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
-    ...(probe.uid === null ? {} : { uid: probe.uid, gid: probe.uid }),
-    stdio: ["ignore", "ignore", "pipe", "pipe", "ignore", "ignore", seccomp ?? "ignore"],
-    timeout: TIMEOUT_MS,
-    killSignal: "SIGKILL",
-  });
+  const child = spawnOwned(
+    probe.bubblewrap,
+    ["--args", String(BWRAP_FD.options), "--", GUEST_PATHS.node, "--version"],
+    {
+      cwd: "/",
+      env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+      ...(probe.uid === null ? {} : { uid: probe.uid, gid: probe.uid }),
+      stdio: ["ignore", "ignore", "pipe", "pipe", "ignore", "ignore", seccomp ?? "ignore"],
+      timeout: TIMEOUT_MS,
+      killSignal: "SIGKILL",
+    },
+  );
   if (seccomp !== null) closeSync(seccomp);
   const options = child.stdio[BWRAP_FD.options] as Writable;
   options.on("error", () => {}); // bubblewrap ended before it read them; its exit says why
