@@ -4,7 +4,7 @@ import { allPids, identifyProcess, isZombie, killProcess, type ProcessIdentity }
 
 /** How often a process that starts others looks for what those of its kind have left on this machine. */
 const LOOK_MS = 60_000;
-/** Processes that are looked at before anything else may run; a millisecond's worth. */
+/** Processes that are looked at before anything else may run; one to three milliseconds' worth. */
 const AT_A_TIME = 32;
 
 /** Processes of this machine that live although the process that started them is dead. */

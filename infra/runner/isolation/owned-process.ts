@@ -9,8 +9,8 @@ export type OwnedSpawnOptions = SpawnOptions & { readonly env: Readonly<Record<s
  * Starts a process that must not outlive this one, nor leave anything behind. Bubblewrap sees to both once it runs. In
  * its first milliseconds it does not: ended by a signal then, by whoever it is, it leaves a child that waits for it for
  * ever and keeps every descriptor that it was given, so that `close` never comes. Such a child bears the mark of its
- * parent. This process ends it when it hears of the parent's end, and the child's `error` tells when it
- * cannot; if this process dies before that, others do it (see `endOrphans`).
+ * parent. This process ends it when it hears of the parent's end, and says by the parent's `error` when it can't. If it
+ * dies before that, others do it (see `endOrphans`).
  */
 export function spawnOwned(
   file: string,

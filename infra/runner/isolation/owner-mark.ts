@@ -47,6 +47,7 @@ function environmentOf(pid: number): string {
   }
 }
 
+/** Whether both are of one child of one process. */
 export function isSameMark(one: OwnerMark, other: OwnerMark): boolean {
   return encodeOwnerMark(one) === encodeOwnerMark(other);
 }
